@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from scoreprism.curves import reliability_curve
-from scoreprism.curves._binned_curve import bin_rows
 from scoreprism.curves._curve import BinaryRows
+from scoreprism.curves._reliability_curve import bin_rows
 
 LEVEL, SEED, RESAMPLES = 0.9, 20240607, 300
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from scoreprism.curves import decision_loss
-from scoreprism.curves._decision_loss import DecisionCells, of_bounded_payoffs
+from scoreprism.curves._decision_loss import DecisionRows, of_bounded_payoffs
 from scoreprism.curves._threshold_lines import mean_divergences
 
 LEVEL, SEED = 0.95, 20
@@ -122,7 +122,7 @@ def truth(draw: Draw) -> tuple[float, float, float, np.ndarray]:
 
 
 def cells_of(y, s, share, groups=None):
-    return DecisionCells.of(s, y, share, PERCENT, groups)
+    return DecisionRows(s, y, share, groups).cells(PERCENT)
 
 
 def one_model(*, quick: bool) -> None:

@@ -6,7 +6,6 @@ For every seed of the folds the verdict of `summary()` without its numbers, and 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import scoreprism
+from scoreprism._findings.finding import Finding
 from scoreprism.datasets import CopulaLaw
 
 
@@ -30,14 +30,13 @@ def examples() -> dict[str, tuple[Any, Any, Any]]:
     return found
 
 
-#: What is no part of a verdict: how many rows would show it, and whether one or both upper ends are told.
-_ASIDE = r"; were the estimate true.*?it\b| if the calibration curve is smooth.*?whatever its shape"
+#: What is no part of a verdict.
+_ASIDE = ("rest_unsplit", "rest_unknowable", "reachable_loss", "no_lower_loss")
 
 
-def words(advice: tuple[str, ...]) -> str:
-    """A verdict without its numbers."""
-    kept = [line for line in advice if not line.startswith(("The rest", "A loss of", "That a lower"))]
-    return " ".join(re.sub(_ASIDE, "", re.sub(r"[\d.,]+( %)?", "#", line)) for line in kept)
+def verdict(findings: tuple[Finding, ...]) -> tuple[tuple[str, str | None], ...]:
+    """What is concluded, without its numbers: kinds and terms."""
+    return tuple((one.kind, one.term) for one in findings if one.kind not in _ASIDE)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, (y, s, X) in examples().items():
         for features in (None, X):
             runs = [scoreprism.decompose(y, s, features, random_state=seed) for seed in range(options.seeds)]
-            verdicts = Counter(words(run.summary().advice) for run in runs)
+            verdicts = Counter(verdict(run.conclusions()) for run in runs)
             order = np.random.default_rng(0).permutation(len(y))
             moved = scoreprism.decompose(y[order], s[order], None if features is None else features[order])
             gap = max(abs(moved.terms[term] - runs[0].terms[term]) for term in runs[0].names) / runs[0].risk

@@ -20,7 +20,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.ensembles import Stacking, average
 from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.pipelines import PairedComparison, splits_summary
-from scoreprism.report import Figure, Notice, Section, Table
+from scoreprism.report import Figure, Paragraph, Section, Table
 
 #: Folds that scores are out of, and folds inside them that the stack learns from.
 _OUTER, _INNER = 10, 5
@@ -41,10 +41,10 @@ def run(work: Work) -> Outcome:
     blocks = (
         _tabulate_reliability(reliability),
         _draw_floor(work),
-        Notice("note", interval_note),
+        Paragraph(interval_note),
         _tabulate_paired(work),
         _draw_double_use(paired),
-        Notice("warning", explain_double_use(paired)),
+        Paragraph(explain_double_use(paired)),
         tabulate_population(work),
         _tabulate_terms(work),
     )
@@ -61,7 +61,7 @@ def run(work: Work) -> Outcome:
             key = f"beyond/terms/{loss}/{method}"
             numbers |= {f"{key}/{name}": value for name, value in one.terms.items()}
             numbers |= {f"{key}/{name}": value for name, value in find_bounds(one).items()}
-    section = Section("beyond", "What the paper could not see", lead, blocks)
+    section = Section("beyond", "What the paper could not see", (), (Paragraph(lead), *blocks))
     return Outcome(section, (), numbers | name_numbers(work))
 
 

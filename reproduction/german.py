@@ -40,7 +40,7 @@ from scoreprism.calibrators import MonotoneSplineCalibrator
 from scoreprism.datasets import load_german_credit
 from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.pipelines import PairedComparison, PairedLine, paired_comparison
-from scoreprism.report import Figure, Notice, Section, Table
+from scoreprism.report import Figure, Paragraph, Section, Table
 
 #: What is compared with the average: columns of the frame, in words; and the methods.
 METRICS = {"recalibrated": "recalibrated log loss", "reliability_plugin": "reliability (log)"}
@@ -86,7 +86,7 @@ def run(work: Work) -> Outcome:
         "they share rows, for which the corrected t-test (Nadeau & Bengio 2003) allows."
     )
     blocks = (
-        Notice("note", protocol),
+        Paragraph(protocol),
         tabulate_checks("german-claims", "Statements about German credit", claims),
         *(
             tabulate_checks(key, title, [one for one in numbers if one.key.startswith(start)])
@@ -98,7 +98,7 @@ def run(work: Work) -> Outcome:
         tabulate_conclusions(others),
     )
     lead = "100 numbers of three tables, and five statements. The paper's single split is looked up among ours."
-    section = Section("german", "German credit", lead, blocks)
+    section = Section("german", "German credit", (), (Paragraph(lead), *blocks))
     return Outcome(section, [*numbers, *claims], _name_numbers(work, numbers))
 
 

@@ -14,7 +14,7 @@ from reproduction.synthetic import draw_square
 from reproduction.work import Outcome, Work
 from scoreprism.calibrators import IsotonicCalibrator, MonotoneSplineCalibrator, SplineCalibrator
 from scoreprism.datasets import AppendixELaw, ScoreLaw
-from scoreprism.report import Figure, Section
+from scoreprism.report import Figure, Paragraph, Section
 
 LAW = AppendixELaw()
 #: Bandwidths h and basis sizes k of the figure; penalty of Step B.
@@ -62,7 +62,7 @@ def run(work: Work) -> Outcome:
         "map, which counts as miscalibration, a large one flattens it. Where the score looks best need not be where the "
         "map is best."
     )
-    return Outcome(Section("maps", "Recalibration maps", lead, blocks), checks, numbers)
+    return Outcome(Section("maps", "Recalibration maps", (), (Paragraph(lead), *blocks)), checks, numbers)
 
 
 def _make_tasks(work: Work) -> list[dict[str, int]]:

@@ -9,7 +9,7 @@ from reproduction.checks import MARKS, VERDICTS, Check, count_verdicts
 from reproduction.pieces import table
 from reproduction.work import AMOUNTS, Outcome, Plan, versions
 from scoreprism.datasets import load_german_credit
-from scoreprism.report import Notice, Origin, Report, Section
+from scoreprism.report import Origin, Paragraph, Report, Section
 
 _PAPER = "Decomposing Probabilistic Scores: Reliability, Information Loss and Uncertainty"
 
@@ -25,7 +25,13 @@ def make_report(plan: Plan, outcomes: Mapping[str, Outcome]) -> Report:
     sections = (_make_glance(plan, outcomes, checks), *(one.section for one in outcomes.values()), _make_method(plan))
     settings = {"plan": asdict(plan), "experiments": list(outcomes)}
     return Report(
-        "The paper, number by number", headline, sections, {}, Origin("German credit, bundled"), settings, versions()
+        kind="report",
+        title="The paper, number by number",
+        headline=headline,
+        sections=sections,
+        origin=Origin("German credit, bundled"),
+        settings=settings,
+        versions=versions(),
     )
 
 
@@ -37,7 +43,7 @@ def _make_glance(plan: Plan, outcomes: Mapping[str, Outcome], checks: list[Check
             f"This is a quick run: {plan.splits} splits and {plan.trees} trees instead of the paper's 100 and 500. "
             "Tolerances are wider, and statements about tests may come out otherwise than in a full one."
         )
-        blocks.append(Notice("warning", text))
+        blocks.append(Paragraph(text))
     counts = {one.section.title: count_verdicts(one.checks) for one in outcomes.values() if one.checks}
     rows = [
         {"experiment": title} | {MARKS[verdict]: number for verdict, number in found.items()}
@@ -54,7 +60,7 @@ def _make_glance(plan: Plan, outcomes: Mapping[str, Outcome], checks: list[Check
     lead = (
         f"Every number and statement of “{_PAPER}” (Charpentier & Fernandes Machado) that can be checked, beside ours."
     )
-    return Section("glance", "At a glance", lead, tuple(blocks))
+    return Section("glance", "At a glance", (), (Paragraph(lead), *blocks))
 
 
 def _make_method(plan: Plan) -> Section:
@@ -64,8 +70,8 @@ def _make_method(plan: Plan) -> Section:
     blocks = (
         table("plan", "How much was computed", amounts),
         table("versions", "With what", packages),
-        Notice("note", f"Data: {load_german_credit().attribution}"),
-        Notice("note", "Seeds are fixed. Other versions of these libraries grow other forests from the same seed."),
+        Paragraph(f"Data: {load_german_credit().attribution}"),
+        Paragraph("Seeds are fixed. Other versions of these libraries grow other forests from the same seed."),
     )
     lead = "Nothing here was typed in but the paper's own numbers: “python -m reproduction” computes all of it again."
-    return Section("method", "Method", lead, blocks)
+    return Section("method", "Method", (), (Paragraph(lead), *blocks))

@@ -30,7 +30,7 @@ from reproduction.work import Outcome, Work
 from scoreprism.calibrators import MonotoneSplineCalibrator
 from scoreprism.datasets import CopulaLaw, Draw
 from scoreprism.metrics import lcs
-from scoreprism.report import Figure, Notice, Section
+from scoreprism.report import Figure, Paragraph, Section
 
 #: Numbers of all runs, by name.
 Runs = dict[str, np.ndarray]
@@ -64,7 +64,7 @@ def run(work: Work) -> Outcome:
         _draw_maps(curves, work),
         _draw_lcs(runs, exact, work),
         _draw_terms(terms, work),
-        Notice("note", _CONSTRUCTION),
+        Paragraph(_CONSTRUCTION),
     )
     lead = "Two features, their logistic models and the average of these, whose exact terms are known by quadrature."
     numbers = {f"synthetic/{key}": float(values.mean()) for key, values in terms.items()}
@@ -72,7 +72,9 @@ def run(work: Work) -> Outcome:
         for row, mean in zip(exact, runs[key].mean(axis=1), strict=True):
             numbers[f"synthetic/lcs/{key}/{row['rho']:+.2f}"] = float(mean)
         numbers[f"synthetic/map/{key}"] = float(np.abs(curves[key].fitted - curves[key].exact).max())
-    return Outcome(Section("synthetic", "Synthetic data", lead, blocks), checks, numbers | name_numbers(work))
+    return Outcome(
+        Section("synthetic", "Synthetic data", (), (Paragraph(lead), *blocks)), checks, numbers | name_numbers(work)
+    )
 
 
 # ── runs ────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from reproduction.pieces import scientific, table
 from reproduction.statements import STATEMENTS, select
 from reproduction.work import Outcome, Work
 from scoreprism import FiniteModel
-from scoreprism.report import Section
+from scoreprism.report import Paragraph, Section
 
 _TERMS = ("reliability", "grouping", "irreducible")
 
@@ -48,7 +48,11 @@ def run(work: Work) -> Outcome:
     tried, worst = sum(cases for cases, _ in measured), max(error for _, error in measured)
     lead = f"{len(labels)} statements were tried in {tried:,} cases; the largest error is {scientific(worst, 0)}."
     numbers = {f"theorems/{name}": value for name, (value, _) in values.items()}
-    return Outcome(Section("theorems", "Examples and theorems, exactly", lead, blocks), [*proofs, *examples], numbers)
+    return Outcome(
+        Section("theorems", "Examples and theorems, exactly", (), (Paragraph(lead), *blocks)),
+        [*proofs, *examples],
+        numbers,
+    )
 
 
 def measure_identity(label: str) -> tuple[int, float]:

@@ -22,7 +22,7 @@ from scoreprism.exceptions import OverfitWarning
 from scoreprism.inference import map_inference
 from scoreprism.losses import get_loss
 from scoreprism.pipelines import pipeline_bootstrap
-from scoreprism.report import Section
+from scoreprism.report import Paragraph, Section
 
 LAW = CopulaLaw(rho=0.0)
 #: Samples for each run of the plan.
@@ -75,7 +75,7 @@ def run(work: Work) -> Outcome:
     lead = (
         "The bias of plug-in reliability, the widths of intervals that refit everything, and standard errors by theory."
     )
-    return Outcome(Section("uncertainty", "Statistical uncertainty", lead, blocks), checks, numbers)
+    return Outcome(Section("uncertainty", "Statistical uncertainty", (), (Paragraph(lead), *blocks)), checks, numbers)
 
 
 # ── scores ──────────────────────────────────────────────────────────────────────────────────────────

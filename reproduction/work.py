@@ -16,7 +16,7 @@ from typing import Any
 from reproduction.checks import Check
 from reproduction.pieces import plain
 from scoreprism._core.journal import Journal
-from scoreprism._core.workers import as_finished
+from scoreprism._core.workers import run_all
 from scoreprism.report import Section
 
 #: Numbers of a plan in words.
@@ -102,7 +102,7 @@ class Work:
 
     def _finish(self, function: Callable[[Any], Any], left: list[tuple[int, Any]], what: str) -> Any:
         told = "what is finished is lost: there is no folder" if self.folder is None else "what is finished is kept"
-        return as_finished(partial(_run_task, function), left, self.n_jobs, what, lambda: told)
+        return run_all(partial(_run_task, function), left, self.n_jobs, what, ordered=False, kept=lambda: told)
 
 
 def _run_task(function: Callable[[Any], Any], item: tuple[int, Any]) -> tuple[int, Any]:

@@ -8,7 +8,8 @@ from functools import cache
 import numpy as np
 from scipy.special import expit
 
-from scoreprism import decompose, decompose_by
+from scoreprism import Finding, decompose, decompose_by
+from scoreprism._document.svg import blank
 from scoreprism.curves import grouping_curve, murphy_decomposition, net_benefit, reliability_curve, roc_curve
 from scoreprism.datasets import load_german_credit
 from scoreprism.displays import (
@@ -25,18 +26,18 @@ from scoreprism.inference import calibration_test
 from scoreprism.metrics import evaluate
 from scoreprism.report import (
     SECTIONS,
+    Callout,
     Column,
     Figure,
     ModelResult,
-    Notice,
     Origin,
+    Paragraph,
     Range,
     Report,
     Section,
     Table,
     summarize,
 )
-from scoreprism.report._svg import blank
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 #: What a column, a label or a file may be called.
@@ -249,15 +250,18 @@ def sample_report(rename=lambda name: name, words=lambda text: text):
     """A report with all eight sections, whose names and texts may be replaced."""
     models = material()[3]
     drawn = figures(rename)
+    first = rename("Logistic regression")
     log = next(iter(models.values())).decompositions["log"]
+    few = Finding("few_rows", n=550, subject=words("default"), facts={"count": 168})
     blocks = {
         "verdict": (
-            Notice("action", words("Recalibrate: that gains at least 0.00412 (0.8 %) of the loss.")),
-            Notice("action", words("A better model of these features gains at least 0.0113 (2.1 %) of the loss.")),
-            Notice("warning", words("550 rows are few: the interval of the reliability is wider than its estimate.")),
+            Paragraph(words("550 rows, 168 events.")),
+            Callout(Finding("recalibrate", low=0.00412, value=0.515)),
+            Callout(Finding("information_gain", term="grouping", model=first, low=0.0113, value=0.538)),
+            Callout(few),
             drawn["waterfall"],
-            term_table("terms", f"{rename('Logistic regression')}, log loss", log, "Bounds are one-sided."),
-            Notice("note", words("How sure we are: intervals hold for the whole procedure, cross-fitting included.")),
+            term_table("terms", f"{first}, log loss", log, "Bounds are one-sided."),
+            Callout(Finding("segments_none", model=words("the score"), n=2)),
         ),
         "calibration": (drawn["reliability"], grade_table()),
         "recalibration": (wide_table(rename),),
@@ -265,27 +269,30 @@ def sample_report(rename=lambda name: name, words=lambda text: text):
         "decisions": (drawn["murphy"], drawn["benefit"], drawn["roc"], drawn["triptych"]),
         "segments": (drawn["segments"],),
         "models": (drawn["plane"],),
-        "method": (method_table(), Notice("note", words("The same data, seed and versions give the same bytes."))),
+        "method": (
+            method_table(),
+            Callout(Finding("left_out", model=words("m"), subject=words("a map"), facts={"reason": words("no rows")})),
+        ),
     }
-    meanings = {
-        "verdict": "Of a log loss of 0.531, miscalibration costs 0.012, information lost on the way to the score 0.021, and 0.498 is left.",
-        "calibration": "Predicted probabilities are right on average (O:E 1.02) and a little too extreme (slope 0.91).",
+    leads = {
+        "verdict": (),
+        "calibration": (Finding("calibration_refuted", model=words("the score"), pvalue=0.03),),
+        "segments": (Finding("segment_miscalibrated", n=2, facts={"segments": [words("age 30 and older")]}),),
     }
-    sections = tuple(
-        Section(
-            key,
-            title,
-            words(meanings.get(key, "One sentence that says what this section means for this model.")),
-            blocks[key],
-        )
-        for key, title in SECTIONS.items()
-    )
+    other = (Finding("calibration_not_refuted", model=words("the score"), pvalue=0.3),)
+    sections = tuple(Section(key, title, leads.get(key, other), blocks[key]) for key, title in SECTIONS.items())
     origin = Origin(rename("german_credit.csv"), "5f" * 32, {"rows": 550, "dropped": 0, "columns": [rename("score")]})
     headline = "The model is nearly calibrated; most of what can be gained lies in a better use of the features."
-    settings = {"seed": 0, "level": 0.95, "losses": ["log", "brier"]}
-    versions = {"scoreprism": "0.1.0", "numpy": "2.0.0"}
-    named = {rename(name): model for name, model in models.items()}
-    return Report(rename("Credit default, holdout 2024"), words(headline), sections, named, origin, settings, versions)
+    return Report(
+        kind="report",
+        title=rename("Credit default, holdout 2024"),
+        headline=words(headline),
+        sections=sections,
+        origin=origin,
+        settings={"seed": 0, "level": 0.95, "losses": ["log", "brier"]},
+        versions={"scoreprism": "0.1.0", "numpy": "2.0.0"},
+        models={rename(name): model for name, model in models.items()},
+    )
 
 
 def real_report():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 import scoreprism
 from scoreprism import scale
+from scoreprism._findings.wording import write_amount
 from scoreprism.losses import get_loss
 
 
@@ -31,7 +31,7 @@ def test_rounding_promises_nothing(theta, n):
     y = (rng.random(n) < s).astype(int)
     found = scoreprism.decompose(y, s, loss=get_loss("elementary", theta=theta))
     assert found.terms["reliability"] == found.std_error["reliability"] == 0.0
-    assert not any("gains at least" in line for line in found.summary().advice)
+    assert not {"recalibrate", "recalibrate_size_open", "not_material"} & {one.kind for one in found.summary().findings}
 
 
 def test_what_is_not_known_for_any_shape_is_not_said_of_any_shape():
@@ -41,11 +41,12 @@ def test_what_is_not_known_for_any_shape_is_not_said_of_any_shape():
     y = (rng.random(400) < s).astype(int)
     found = scoreprism.decompose(y, s, loss=get_loss("elementary", theta=0.4))
     smooth = found.interval("reliability", method="smooth").high
-    for p, words in ((0.5, "recalibration gains at most"), (0.01, "(p = 0.01), but that recalibration lowers")):
-        first = replace(found, _calibration=lambda p=p: p).summary().advice[0]
-        assert words in first
-        assert f"{smooth:.3g} (" in first
-        assert "if the calibration curve is smooth" in first
+    for p, kind in ((0.5, "no_miscalibration"), (0.01, "recalibrate_size_open")):
+        first = replace(found, _calibration=lambda p=p: p).summary().findings[0]
+        assert (first.kind, first.pvalue, first.high) == (kind, p, smooth)
+        assert first.facts["ends"] == [["smooth", smooth]]
+        assert f"{write_amount(smooth)} (" in first.text
+        assert "if the calibration curve is smooth" in first.text
 
 
 def test_sentences_give_the_end_that_holds_for_any_shape():
@@ -54,14 +55,16 @@ def test_sentences_give_the_end_that_holds_for_any_shape():
     assert found.lower_bound("reliability").value == 0.0
     smooth, widest = (found.interval("reliability", method=how).high for how in ("smooth", "any-shape"))
     assert widest > 1.2 * smooth
-    doubtful = replace(found, _calibration=lambda: 0.003).summary().advice[0]
-    assert doubtful.startswith("The scores are not calibrated (p = 0.003), but that recalibration lowers the loss")
-    assert f"it gains between 0 and {widest:.3g} (" in doubtful
-    assert "smooth" not in doubtful
-    calm = replace(found, _calibration=lambda: 0.4).summary().advice[0]
-    assert f"at most {smooth:.3g} (" in calm
-    assert f"at most {widest:.3g} (" in calm
-    assert "whatever its shape" in calm
+    doubtful = replace(found, _calibration=lambda: 0.003).summary().findings[0]
+    assert (doubtful.kind, doubtful.low, doubtful.high) == ("recalibrate_size_open", 0.0, widest)
+    assert doubtful.text.startswith("The scores are miscalibrated (p = 0.003), but the size of the gain is open: ")
+    assert f"recalibrating gains between 0 and {write_amount(widest)} (" in doubtful.text
+    assert "smooth" not in doubtful.text
+    calm = replace(found, _calibration=lambda: 0.4).summary().findings[0]
+    assert (calm.kind, calm.high) == ("no_miscalibration", widest)
+    assert f"at most {write_amount(smooth)} (" in calm.text
+    assert f"at most {write_amount(widest)} (" in calm.text
+    assert "whatever its shape" in calm.text
 
 
 def test_sums_and_rows_say_the_same():
@@ -69,8 +72,8 @@ def test_sums_and_rows_say_the_same():
     rows = scoreprism.decompose(y, s, loss=["brier", "log"])
     sums = scale.decompose(pl.DataFrame({"y": y, "s": s}), target="y", score="s", loss=["brier", "log"])
     for name, found in sums.items():
-        beginning = [[re.split("[:(,]", line)[0] for line in one.summary().advice] for one in (found, rows[name])]
-        assert beginning[0] == beginning[1]
+        kinds = [[(one.kind, one.term) for one in each.summary().findings] for each in (found, rows[name])]
+        assert kinds[0] == kinds[1]
         assert found.calibration_pvalue == pytest.approx(rows[name].calibration_pvalue, abs=0.05)
 
 
@@ -83,4 +86,6 @@ def test_maps_of_several_classes_by_passes_claim_smooth_laws_only():
     score = ["p_0", "p_1", "p_2"]
     found = scale.decompose(frame, target="y", score=score, loss="log", calibrator="temperature", key="id")
     assert found.interval("reliability").method == "bracket"
-    assert "if the calibration curve is smooth" in found.summary().advice[0]
+    first = found.summary().findings[0]
+    assert [where for where, _ in first.facts["ends"]] == ["smooth"]
+    assert "if the calibration curve is smooth" in first.text

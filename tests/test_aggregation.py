@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import scoreprism
 from scoreprism import FiniteModel, Sample, calibration_test, decompose
+from scoreprism._findings.wording import write_amount
 from scoreprism.ensembles import (
     AGGREGATES,
     LogPool,
@@ -26,6 +27,7 @@ from scoreprism.ensembles import (
     sufficiency_test,
 )
 from scoreprism.exceptions import InputError
+from tests.findings import select
 
 S1, S2 = np.array([0.25, 0.25, 0.75, 0.75]), np.array([0.25, 0.75, 0.25, 0.75])
 M = np.array([0.0, 0.5, 0.5, 1.0])  # paper, example avg-breaks-calibration
@@ -173,7 +175,10 @@ def test_fitted_combiners_are_out_of_fold(both):
     columns = np.column_stack(list(scores.values()))
     fitted = forest.fit(columns, y).predict_proba(columns)[:, 1]
     assert ((fitted - y) ** 2).mean() < 0.1 < found.decomposition.risk
-    assert any("has not seen it" in note for note in found.decomposition.notes)
+    (fit,) = (one for one in select(found.decomposition.findings, "law_fitted") if one.facts.get("aggregate"))
+    assert fit.text == (
+        f"{fit.subject} was fitted in the folds that judge it: each row is combined by a fit that has not seen it."
+    )
     assert not hasattr(Stacking(), "classes_")
     ready = LogPool().fit(scores, y)
     taken = aggregation_decomposition(y, scores, ready, loss="brier", random_state=0)
@@ -261,33 +266,41 @@ def advised(law, n=4000, **options):
     a = rng.uniform(0.1, 0.9, (2, n))
     y = rng.random(n) < law(*a)
     found = aggregation_decomposition(y, {"a": a[0], "b": a[1]}, loss="brier", random_state=0, **options)
-    return " ".join(found.advice), found
+    return [one.kind for one in found.findings], found
 
 
 def test_advice_leaves_a_good_mean_alone():
-    text, found = advised(lambda a, b: (a + b) / 2)
-    assert (
-        text
-        == "No miscalibration of the mean is shown. That the members know more than the mean is not shown: one number may do."
-    )
+    kinds, found = advised(lambda a, b: (a + b) / 2)
+    assert kinds == ["calibrated_enough", "members_add_nothing"]
+    calibrated, sufficient = found.advice
+    assert calibrated.startswith("The mean needs no recalibration: it would gain at most ")
+    assert sufficient == "No evidence that the members carry more information than the mean: one number may be enough."
     assert found.calibration.pvalue > 0.05
 
 
 def test_advice_recalibrates_a_flat_mean():
-    text, _ = advised(lambda a, b: expit(3 * (logit(a) + logit(b)) / 2))
-    assert "Recalibrate the mean: that gains at least" in text
+    kinds, found = advised(lambda a, b: expit(3 * (logit(a) + logit(b)) / 2))
+    assert kinds[0] == "recalibrate"
+    assert found.findings[0].low == found.decomposition.lower_bound("reliability").value > 0
+    assert found.advice[0].startswith("Recalibrate the mean: this gains at least ")
 
 
 def test_advice_stacks_where_one_member_knows_more():
-    text, found = advised(lambda a, b: a)
-    assert "Stack instead: that gains at least" in text
-    assert "Keep the vector" not in text  # a logistic stacker has it all
+    kinds, found = advised(lambda a, b: a)
+    assert "keep_members" not in kinds  # a logistic stacker has it all
+    (stack,) = select(found.findings, "stack")
+    assert stack.low == found.actions.least("stack", "recalibrate", 0.95)
+    assert stack.text.startswith("Stack instead: this gains at least ")
+    assert stack.text.endswith(" over recalibrating the mean.")
     assert found.actions.gain("stack", over="recalibrate").low > 0
 
 
 def test_advice_keeps_the_vector_where_a_stacker_is_too_simple():
-    text, found = advised(lambda a, b: np.where(np.abs(a - b) > 0.3, 0.15, 0.85))
-    assert "Keep the vector: a model of the members richer than a logistic one gains at least" in text
+    kinds, found = advised(lambda a, b: np.where(np.abs(a - b) > 0.3, 0.15, 0.85))
+    assert kinds == ["recalibrate", "keep_members"]
+    keep = found.findings[-1]
+    assert keep.low == found.actions.least("keep the vector", "recalibrate", 0.95) > 0
+    assert keep.text.startswith("Keep all members: a model of the members richer than a logistic one gains at least ")
     assert found.actions.gain("keep the vector", over="stack").low > 0
     assert found.sufficiency.pvalue < 1e-6
 
@@ -299,11 +312,15 @@ def test_advice_is_silent_on_laws_that_overfit_and_models_on_their_own_rows(both
         found = aggregation_decomposition(y, scores, reference=deep, loss="brier", random_state=0)
     assert found.decomposition.muted == ("projection", "refinement")
     assert found.decomposition.lower_bound("projection").value <= 0.0
-    assert not any("gains at least" in line and "ecalibrat" not in line for line in found.advice)
+    assert not select(found.findings, "stack", "keep_members", "members_know_more", "information_gain")
     models = [RandomForestClassifier(5, bootstrap=False, random_state=s).fit(X, y) for s in range(2)]
     with pytest.warns(scoreprism.exceptions.DoubleUseWarning), pytest.warns(scoreprism.exceptions.HardLabelsWarning):
         found = aggregation_decomposition(y, models, X=X, loss="brier", random_state=0)
-    assert found.advice[0].startswith("Do not act on these terms: member 1: RandomForestClassifier was trained on")
+    assert {one.kind for one in found.findings} == {"do_not_act"}
+    because = [(one.because.kind, one.because.model, one.because.subject) for one in found.findings]
+    assert because[0] == ("trained_on_rows", "member 1", "RandomForestClassifier")
+    assert found.advice[0].startswith("Member 1 (RandomForestClassifier) was trained on these rows ")
+    assert found.advice[0].endswith(" Do not act on these terms.")
 
 
 def test_a_refuted_calibration_is_not_called_calibrated():
@@ -316,10 +333,13 @@ def test_a_refuted_calibration_is_not_called_calibrated():
     assert whole.lower_bound("reliability").value == 0.0
     assert whole.calibration_pvalue < 0.05
     most = whole.interval("reliability", method="any-shape").high
-    assert found.advice[0].startswith(f"The mean is not calibrated (p = {whole.calibration_pvalue:.2g}), but that")
-    assert f"it gains between 0 and {most:.3g} (" in found.advice[0]
+    first = found.findings[0]
+    assert (first.kind, first.model, first.low, first.high) == ("recalibrate_size_open", "the mean", 0.0, most)
+    assert first.pvalue == whole.calibration_pvalue
+    assert first.text.startswith(f"The mean is miscalibrated (p = {whole.calibration_pvalue:.2g}), but the size of the")
+    assert f"recalibrating gains between 0 and {write_amount(most)} (" in first.text
     calm = replace(found, decomposition=replace(whole, _calibration=lambda: 0.5))
-    assert calm.advice[0] == "No miscalibration of the mean is shown."
+    assert calm.findings[0].kind == "no_miscalibration"
 
 
 def test_infinite_loss_is_said():
@@ -330,7 +350,8 @@ def test_infinite_loss_is_said():
     sure[np.flatnonzero(y)[0]] = 0.0
     with pytest.warns(scoreprism.exceptions.InfiniteLossWarning):
         found = aggregation_decomposition(y, [sure, sure * 1.0], random_state=0)
-    assert found.advice == ("The loss is infinite: keep the members away from 0 and 1 first, or pass clip=.",)
+    assert [(one.kind, one.n, one.facts["total"]) for one in found.findings] == [("infinite_loss", 1, 500)]
+    assert found.advice[0].startswith("The log loss is infinite: probability 0 was given to what happened in 1 of 500 ")
     assert np.isfinite(aggregation_decomposition(y, [sure, sure], clip=1e-3, random_state=0).decomposition.risk)
 
 
@@ -343,7 +364,8 @@ def test_members_that_are_functions_of_the_aggregate_leave_nothing_to_test():
     y = rng.random(500) < a
     found = sufficiency_test(y, [a, a])
     assert (found.pvalue, found.statistic) == (1.0, 0.0)
-    assert found.notes == ("the members say nothing that the aggregate does not determine",)
+    assert [one.kind for one in found.findings] == ["members_add_nothing"]
+    assert found.notes == ("The aggregate determines everything that the members say.",)
 
 
 def test_an_aggregate_that_forgets_the_level_is_not_sufficient():
@@ -458,7 +480,10 @@ def test_result_is_complete(both):
         "calibration",
         "sufficiency",
         "advice",
+        "findings",
     }
+    assert [one["kind"] for one in data["findings"]] == [one.kind for one in found.findings]
+    assert [one["text"] for one in data["findings"]] == data["advice"]
     text = repr(found)
     for part in (
         "projection",
@@ -598,7 +623,7 @@ def test_bad_input_of_the_tests(both):
         sufficiency_test(y, scores, method="lrt")
     with pytest.raises(InputError, match="groups must come with method 'score'"):
         sufficiency_test(y, scores, method="bootstrap", groups=np.arange(y.size))
-    with pytest.warns(scoreprism.exceptions.OverfitWarning, match="the law C_S overfits"):
+    with pytest.warns(scoreprism.exceptions.OverfitWarning, match="^The reference model of C_S overfits: "):
         few = aggregation_decomposition(y[:60], {m: s[:60] for m, s in scores.items()}, loss="brier", random_state=0)
     assert "sufficient" not in repr(few)
     assert few.to_dict()["sufficiency"] is None
@@ -634,8 +659,10 @@ def test_what_many_members_warn_of_is_said_once():
         aggregation_decomposition(y, members, random_state=0)
     texts = [str(one.message) for one in caught]
     assert len(texts) == 1
-    assert texts[0].startswith("member 1: ")
-    assert texts[0].endswith("(and so of 3 other members)")
+    finding = caught[0].message.finding
+    assert (finding.kind, finding.model, finding.facts["members"]) == ("infinite_loss", "member 1", 4)
+    assert texts[0].startswith("The log loss of member 1 is infinite: ")
+    assert texts[0].endswith(" The same is true of 3 other members.")
 
 
 # ── a Sample in place of arrays ─────────────────────────────────────────────────────────────────────

@@ -29,7 +29,7 @@ from scoreprism.scale import apply
 from tests.conftest import spark_or_skip
 
 #: Most tests here go beyond the scores that a map has seen.
-pytestmark = pytest.mark.filterwarnings("ignore:.*outside of the range that the map was fitted on")
+pytestmark = pytest.mark.filterwarnings("ignore:.*outside the range that the map was fitted on")
 
 #: Scores at the ends of the range and just inside, ties, and what is not a score.
 INSIDE = [0.0, 1.0, 5e-324, 1e-300, 1 - 2**-53, 0.5, 0.5, 0.25, 0.999, 1e-9]
@@ -344,7 +344,7 @@ def test_scores_outside_of_the_range_are_counted():
     with pytest.warns(ScoreprismWarning) as caught:
         apply(frame, fitted, score="p")
     assert [str(one.message) for one in caught] == [
-        "2 of 6 scores are outside of the range that the map was fitted on, 0.2 to 0.8: it extrapolates there"
+        "2 of 6 scores are outside the range that the map was fitted on, 0.2 to 0.8: it extrapolates."
     ]
     assert caught[0].filename == __file__
     apply(frame.head(3).tail(2), fitted, score="p")

@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit
 from scipy.stats import binom, chi2, multinomial, norm
 
-from scoreprism import Sample
+from scoreprism import Finding, Sample
 from scoreprism._calibration_test.binary_statistics import Walk, scales
 from scoreprism._calibration_test.calibration_tests import statistic_of
 from scoreprism._calibration_test.null_draws import simulate, smallest_p, tail
@@ -362,7 +362,8 @@ def test_the_impossible_refutes_whatever_thestatistic_of(name):
     result = calibration_test(y, s, method=name, n_resamples=49, random_state=0)
     assert result.pvalue == (1 / 50 if name in SIMULATED else 0.0)
     assert math.isinf(result.statistic) or name == "min-p"
-    assert result.notes == ("an outcome of probability 0 was observed, which alone refutes the hypothesis",)
+    assert [one.kind for one in result.findings] == ["impossible_outcome"]
+    assert result.notes == ("An outcome of probability 0 was observed, which alone refutes the hypothesis.",)
 
 
 @pytest.mark.filterwarnings("error")
@@ -438,7 +439,7 @@ def test_result():
         50,
         99,
         {"kuiper": {"statistic": 2.5, "pvalue": 0.02}, "lr-platt": {"statistic": 1.25, "pvalue": 0.5}},
-        ("a note",),
+        (Finding("impossible_outcome"),),
     )
     assert repr(result) == (
         "Calibration test min-p: p = 0.04 (statistic 0.02)\n"
@@ -446,11 +447,12 @@ def test_result():
         "  50 rows; 99 draws from the scores\n"
         "  kuiper    statistic 2.5  pvalue 0.02\n"
         "  lr-platt  statistic 1.25  pvalue 0.5\n"
-        "  note: a note"
+        "  note: An outcome of probability 0 was observed, which alone refutes the hypothesis."
     )
     assert json.loads(json.dumps(result.to_dict()))["components"]["kuiper"]["pvalue"] == 0.02
+    assert [one["kind"] for one in result.to_dict()["findings"]] == ["impossible_outcome"]
     assert list(result.to_dict()) == [
-        "statistic", "pvalue", "method", "hypothesis", "n", "n_resamples", "components", "notes", "about"
+        "statistic", "pvalue", "method", "hypothesis", "n", "n_resamples", "components", "findings", "about"
     ]  # fmt: skip
     assert TestResult(math.inf, 0.0, "spiegelhalter", "", 1, 0).to_dict()["statistic"] == "inf"
     assert TestResult.__test__ is False

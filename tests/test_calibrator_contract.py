@@ -527,8 +527,8 @@ def test_a_score_of_the_other_class_is_noticed():
     with pytest.warns(ScoreOrderWarning) as caught:
         MonotoneSplineCalibrator().fit(s, labels)
     assert str(caught[0].message) == (
-        "scores are read as the probability of 'good', but they are lower where it occurs. If they speak of 'bad', "
-        "pass 1 − scores (or −scores for logits), or one column per class."
+        "Scores are read as the probability of 'good', but they are lower where it occurs. If they are probabilities of "
+        "'bad', pass 1 − scores (or −scores for logits), or one column per class."
     )
     MonotoneSplineCalibrator().fit(1 - s, labels)
 
@@ -972,8 +972,8 @@ def test_weights_that_count_no_rows_are_scaled_to_the_number_of_rows(name):
         with pytest.warns(WeightScaleWarning) as caught:
             found = CALIBRATORS[name]().fit(s, y, sample_weight=factor * w).calibrate(s)
         assert str(caught[0].message) == (
-            f"sample_weight sums to {(factor * w).sum():.3g}, which is no number of rows: only the ratios of the weights "
-            "are used, scaled to sum to the 55 rows that have weight."
+            f"sample_weight sums to {(factor * w).sum():.3g}, which is not a number of rows: only the ratios of the "
+            "weights are used, scaled to sum to the 55 rows that have weight."
         )
         np.testing.assert_allclose(found, expected, atol=1e-8)
 

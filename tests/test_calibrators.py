@@ -931,7 +931,9 @@ def test_the_default_keeps_the_order_where_the_data_contradict_it_and_says_so():
         f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g}) than the best map that keeps it. "
         "The order is kept; pass order='any' to follow them."
     )
-    assert kept.describe_contradiction() == str(caught[0].message)
+    assert kept.contradiction == caught[0].message.finding
+    assert (kept.contradiction.kind, kept.contradiction.subject) == ("order_contradicted", "kernel")
+    assert (kept.contradiction.value, kept.contradiction.facts["std_error"]) == (found["gain"], found["std_error"])
     grid = np.linspace(0, 1, 20001)
     assert (np.diff(kept.calibrate(grid)) >= 0).all()
     assert kept.order_kept_
@@ -940,9 +942,10 @@ def test_the_default_keeps_the_order_where_the_data_contradict_it_and_says_so():
     assert (np.diff(free.calibrate(grid)) < 0).any()
     assert not free.order_kept_
     assert free.contradiction_ is None
-    assert free.describe_contradiction() == ""
+    assert free.contradiction is None
     back = from_json(kept.to_json())
     assert back.contradiction_ == found
+    assert back.contradiction == kept.contradiction
     assert back.losses_ == kept.losses_
     assert back.to_json() == kept.to_json()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import warnings
 
@@ -244,16 +245,19 @@ def test_infinite_loss_of_the_prediction_is_reported_not_hidden():
     with pytest.warns(InfiniteLossWarning) as caught:
         d = chain.decompose("log")
     assert str(caught[0].message) == (
-        "the log loss is infinite in 1 of 3 rows (0), where probability 0 was given to what happened; intervals are "
-        "undefined. Pass clip=1e-6 (or another distance from 0) for finite numbers."
+        "The log loss is infinite: probability 0 was given to what happened in 1 of 3 rows (row 0). Keep scores away "
+        "from 0 and 1 first (every recalibration map but the identity does), or pass clip=1e-6 to judge them at a "
+        "distance."
     )
+    assert [one.message.finding for one in caught] == [d.findings[0]]
+    assert (d.findings[0].kind, d.findings[0].n, d.findings[0].facts["rows"]) == ("infinite_loss", 1, [0])
     assert caught[0].filename == __file__
     assert d.risk == d.terms["reliability"] == np.inf
     assert np.isfinite(d.terms["refinement"])
     interval = d.interval("reliability")
     assert np.isnan([interval.low, interval.high, d.std_error["reliability"]]).all()
-    assert d.notes[0] == str(caught[0].message).partition(". Pass")[0]  # what to pass is no note on the numbers
-    assert "inf" in repr(d)
+    assert d.notes[0] == str(caught[0].message)
+    assert "∞" in repr(d)
     clipped = chain.decompose("log", clip=1e-3)
     assert clipped.clip == 1e-3
     assert "clipped to at least 0.001" in repr(clipped)
@@ -287,13 +291,15 @@ def test_a_level_that_predicts_worse_is_called_out():
     y = rng.random(200) < q
     d = Chain(y, [Level("S", q), Level("C", 1 - q)]).decompose("brier")
     assert d.interval("reliability").high == 0.0
-    [note] = d.notes
-    assert note == (
-        "level 'C' predicts worse than 'S' itself, beyond chance: it is not a calibrated version of it, and an interval "
-        "of zero for reliability says no more than that"
+    [found] = d.findings
+    assert (found.kind, found.term, found.subject) == ("not_calibrated_version", "reliability", "C")
+    assert found.text == (
+        "Level C predicts worse than S itself, beyond chance: it is not a calibrated version of it, and a reliability "
+        "of zero says no more than that."
     )
     few = Chain(y, [Level("S", q), Level("C", q)], groups=np.arange(200) // 20).decompose("brier")
-    assert few.notes == ("only 10 independent clusters: standard errors and intervals are too small below about 30",)
+    assert [(one.kind, one.n) for one in few.findings] == [("few_units", 10)]
+    assert few.notes == ("Only 10 independent groups: below about 30, standard errors and intervals are too small.",)
 
 
 # ── slices and comparisons ──────────────────────────────────────────────────────────────────────────────
@@ -369,7 +375,7 @@ def test_json_round_trip(form, loss):
     text = d.to_json()
     back = Decomposition.from_json(text)
     assert back.to_json() == text
-    assert json.loads(text)["schema_version"] == 3
+    assert json.loads(text)["schema_version"] == 4
     assert (back.terms, back.std_error, back.risk, back.names) == (d.terms, d.std_error, d.risk, d.names)
     assert back.interval("grouping") == d.interval("grouping")
     assert back.lower_bound("grouping") == d.lower_bound("grouping")
@@ -387,7 +393,11 @@ def test_json_is_strict():
     text = Chain(y, levels).decompose("log").to_json()
     data = json.loads(text)
     for change, message in [
-        ({"schema_version": 2}, "schema_version 3; got 2"),
+        ({"schema_version": 2}, "schema_version 4; got 2"),
+        ({"schema_version": 3}, "schema_version 4; got 3"),
+        ({"findings": ["a note"]}, "must fit together"),
+        ({"findings": [{"kind": "hearsay"}]}, "must fit together; got ValueError: a finding of the kind 'hearsay'"),
+        ({"findings": [{"kind": "clipped", "mood": 1}]}, "must fit together; got ValueError: a finding of the kind"),
         ({"extra": 1}, "unknown or missing: extra"),
         ({"mean": [1.0]}, "must fit together"),
         ({"roles": ["x", "y", "z"]}, "must fit together"),
@@ -443,9 +453,12 @@ def test_html_is_escaped_and_text_is_aligned():
     d = Chain(y, levels, names=("<b>x</b>", "b & c", "rest")).decompose("log")
     assert "&lt;b&gt;x&lt;/b&gt;" in d._repr_html_()
     assert "<b>" not in d._repr_html_()
-    lines = repr(d).splitlines()
-    assert len({len(line) for line in lines[2:]}) == 1
-    assert max(len(line) for line in lines) <= 80
+    title, *table, details = repr(d).splitlines()  # a heading, a rule, three terms
+    assert len({len(line) for line in table}) == 1
+    assert set(table[1]) == {"─"}
+    assert title.startswith("log loss ")
+    assert details.startswith("[")
+    assert max(map(len, (title, *table, details))) <= 80
     assert repr(Chain(y, levels)) == "Chain(S → C → Q, 300 rows)"
     assert repr(levels[1]) == "Level('C', 300 rows, 2 classes, 5 folds)"
 
@@ -478,22 +491,38 @@ def test_a_total_is_over_the_rows_that_have_weight():
     ("column", "value", "digits", "shown"),
     [
         ("rows", 12345, 5, "12,345"),
-        ("groups", 12345, 5, "12345"),  # only rows are counted in thousands
+        ("n", 12345, 5, "12,345"),
+        ("groups", 12345, 5, "12345"),  # a whole number may be a name: only rows are counted in thousands
         ("rows", "some", 5, "some"),
         ("estimate", 0.0123456789, 8, "0.01234568"),
-        ("p_holm", 0.0123456789, 8, "0.01235"),  # a p-value has five decimals beside finer terms
-        ("p_holm", 9.9e-6, 8, "< 0.00001"),
-        ("p_holm", 1e-5, 8, "0.00001"),
+        ("estimate", -0.0123456789, 5, "−0.01235"),
+        ("estimate", 12345.678, 2, "12,345.68"),
+        ("p_holm", 0.0123456789, 8, "0.012"),  # a p-value has three decimals beside finer terms
+        ("p_holm", 9.9e-4, 8, "< 0.001"),
+        ("p_holm", 1e-3, 8, "0.001"),
         ("share", 0.12345, 5, "12.3 %"),
         ("estimate", float("nan"), 5, "–"),
+        ("estimate", float("-inf"), 5, "−∞"),
         ("estimate", -1e-9, 5, "0.00000"),  # no minus before nothing
     ],
 )
 def test_cells_of_tables(column, value, digits, shown):
     """Shares in percent, rows in groups of three digits, everything else to five decimals or more."""
-    from scoreprism._document.tables import _cell
+    from scoreprism._document.result import Result
 
-    assert _cell(column, value, digits) == shown
+    class One(Result):
+        def _columns(self):
+            return {"name": ["a"], column: [value]}
+
+        def _title(self):
+            return "One"
+
+        def _decimals(self):
+            return digits
+
+    ((_, cell),) = One()._table().shown()
+    assert cell == shown
+    assert f">{html.escape(cell)}</td>" in One()._repr_html_()
 
 
 def test_a_page_shows_names_at_the_left_and_rules_the_head():

@@ -147,16 +147,25 @@ def test_engines_agree(data, engine):
 
 def test_groups_keep_their_meaning(data, table):
     """Each --group column by itself, as for rows; and --time by its periods."""
-    found = answer("data", *ONE, "--group", "side", "--group", "word", "--time", "day", "--every", "month")
+    found = answer("data", *ONE, "--group", "side", "--group", "word", "--time", "day", "--every", "month", "--full")
     tables = {t["key"]: t for s in found["sections"] if s["key"] == "segments" for t in s["tables"]}
-    counts = {key: {row["segment"]: row["rows"] for row in tables[key]["rows"]} for key in list(tables)[:3]}
+    counts = {
+        key: {row["segment"]: row["rows"] for row in tables[key]["rows"]}
+        for key in tables
+        if key.startswith("segments-")
+    }
     for key, column in zip(counts, ("side", "word"), strict=False):
         assert counts[key] == dict(table[column].value_counts().iter_rows())
     months = table.group_by(pl.col("day").dt.strftime("%Y-%m")).len().rows()
-    assert counts["segments-3"] == dict(months)
-    assert [row["period"] for row in tables["drift"]["rows"]] == ["2026-02", "2026-03", "2026-04"]
-    left = scale.decompose(table.filter(pl.col("side") == "left"), target="y", score="p", loss="log")
-    assert tables["segments-1"]["rows"][0]["reliability"] == pytest.approx(left.terms["reliability"], abs=1e-12)
+    assert counts["segments-1-3"] == dict(months)
+    assert [row["period"] for row in tables["drift-1-3"]["rows"]] == ["2026-02", "2026-03", "2026-04"]
+    assert {row["against"] for row in tables["drift-1-3"]["rows"]} == {"2026-01"}
+    part = table.filter(pl.col("side") == "left")
+    left = scale.decompose(part, target="y", score="p", loss="log")
+    row = tables["segments-1-1"]["rows"][0]
+    assert row["reliability"]["estimate"] == pytest.approx(left.terms["reliability"], abs=1e-12)
+    assert row["observed"] == pytest.approx(part["y"].mean(), rel=1e-12)
+    assert row["expected"] == pytest.approx(part["p"].mean(), rel=1e-9)
 
 
 def test_reference_splits_the_loss_in_three(data):
@@ -273,8 +282,8 @@ def test_partials_that_do_not_fit_are_named(data):
         (("--time", "word", "--every", "month"), "--every must come with a column of dates"),
         (("--every", "month"), "--every goes with --time"),
         (("--cv-column", "fold", "--key", "id"), "folds must come from --cv-column or --key; got both"),
-        (("--weight", "wt"), "--weight must name a column of the data; got 'wt'. Did you mean 'w'?"),
-        (("--group", "sides"), "--group must name a column of the data; got 'sides'. Did you mean 'side'?"),
+        (("--weight", "wt"), "--weight must be a column of the file; got 'wt'. Did you mean 'w'?"),
+        (("--group", "sides"), "--group must be a column of the file; got 'sides'. Did you mean 'side'?"),
         (("--reference", "word"), "--reference must hold numbers"),
         (("--key", "word"), "must be a column of whole numbers"),
         (("--engine", "sparkle"), "'sparkle' is not one of"),
@@ -384,12 +393,14 @@ def test_every_format(data):
     plain = json.loads(Path("r.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(plain)
     assert plain["kind"] == "report"
-    kept = plain["models"]["p"]["losses"]["log"]["decomposition"]["scale"]
-    assert set(kept["segments"]["segments"]) == {"left", "right"}
-    assert list(kept["periods"]["segments"]) == ["2026-01", "2026-02", "2026-03", "2026-04"]
+    tables = {t["key"]: t["rows"] for s in plain["sections"] for t in s["tables"]}
+    for number in (1, 2):  # both models
+        assert {row["segment"] for row in tables[f"segments-{number}-1"]} == {"left", "right"}
+        periods = [row["segment"] for row in tables[f"segments-{number}-2"]]
+        assert periods == ["2026-01", "2026-02", "2026-03", "2026-04"]
     assert {"engine": "polars", "files": 3}.items() <= plain["origin"]["details"].items()
     page = Path("r.html").read_text(encoding="utf-8")
-    for words in ("What is exact, and what is quantised", "data/*.parquet", "Reliability diagram of p", "<svg"):
+    for words in ("What is exact, and what is quantised", "data/*.parquet", "Reliability of all models", "<svg"):
         assert words in page
     assert "Change of the terms of the log loss" in Path("r.md").read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(schema).validate(answer("data", *ONE))
@@ -404,14 +415,20 @@ def test_names_of_reports(data):
 def test_gates_at_scale(data):
     found = call("diagnose", "data", *ONE, "--max-reliability", "1e-6", "--fail-if-miscalibrated", "-q", code=1)
     assert "above --max-reliability 1e-06" in found.stderr
-    assert "the calibration of p is refuted" in found.stderr
+    assert "p is not calibrated: p < 0.001, at or below --alpha 0.05" in found.stderr
 
 
 def test_the_last_of_many_periods_are_shown(table, monkeypatch):
-    monkeypatch.setattr("scoreprism.report._summed_sections.MOST_PERIODS", 2)
+    monkeypatch.setattr("scoreprism.report._segment_section.MOST_PERIODS", 2)
     report = summarize_sums(scale.summarize(table, target="y", score="p", time="day"), sections=["segments"])
-    assert list(report.models["p"].decompositions["log"].periods) == ["2026-03", "2026-04"]
-    assert "day: the last 2 of 4 periods are shown" in [notice.text for notice in report["segments"].notices]
+    assert [row[0] for row in report.tables["segments-1-1"].rows] == ["2026-03", "2026-04"]
+    (said,) = left_out(report)
+    assert (said.n, said.facts["reason"], said.facts["total"]) == (2, "last", 4)
+
+
+def left_out(report):
+    """What was left out, as findings."""
+    return [one for one in report["segments"].findings if one.kind == "left_out"]
 
 
 def test_the_largest_segments_with_enough_of_both_outcomes_are_shown(table, monkeypatch):
@@ -419,10 +436,11 @@ def test_the_largest_segments_with_enough_of_both_outcomes_are_shown(table, monk
     calm = table.filter((pl.col("side") == "right") & (pl.col("y") == 0)).with_columns(side=pl.lit("calm"))
     rows = pl.concat([table, calm])  # a third segment, of one outcome only
     report = summarize_sums(scale.summarize(rows, target="y", score="p", by="side"), sections=["segments"])
-    assert list(report.models["p"].decompositions["log"].segments) == ["right"]
-    said = [notice.text for notice in report["segments"].notices]
-    assert "side: the 1 largest of 2 segments are shown" in said
-    assert f"side: left out for fewer than 100 rows or 10 of the rarer outcome: calm ({calm.height:,})" in said
+    assert [row[0] for row in report.tables["segments-1-1"].rows] == ["right"]
+    found = {one.facts["reason"]: one for one in left_out(report)}
+    assert (found["most"].n, found["most"].facts["total"]) == (1, 2)
+    assert found["small"].facts["names"] == [f"calm ({calm.height:,})"]
+    assert (found["small"].n, found["small"].facts["rarer"]) == (100, 10)
 
 
 def test_sums_are_tested_as_rows_are():
@@ -458,33 +476,35 @@ def test_infinite_losses_are_counted(table):
     report = summarize_sums(scale.summarize(sure, target="y", score="p"))
     wrong = sure.filter((pl.col("p") - pl.col("y")).abs() == 1).height
     assert sure.filter((pl.col("p") == 1) & (pl.col("y") == 0)).height > 0
-    said = [notice.text for notice in report["verdict"].notices]
-    assert any(text.startswith(f"{wrong} rows have an infinite log loss") for text in said)
+    (said,) = (one for one in report["verdict"].findings if one.kind == "infinite_loss")
+    assert said.n == wrong
     report.to_html()
     parts = summarize_sums(scale.summarize(sure, target="y", score="p", by="side", time="day"), sections=["segments"])
     mark = parts.models["p"].decompositions["log"].floored._mark  # parts are judged at the floor of the whole
-    assert mark in parts["segments"].meaning
-    assert parts.models["p"].decompositions["log"].periods is not None
+    for key in ("segments-1-1", "segments-1-2"):
+        assert mark in [column.title for column in parts.tables[key].columns]
+        assert mark in parts.tables[key].note
+    assert mark in parts.tables["drift-1-2"].title
 
 
 def test_many_segments_and_rare_ones(table):
     many = table.with_columns(cell=pl.col("id") % 37, rare=pl.when(pl.col("id") < 5).then(pl.lit("few")))
     sums = scale.summarize(many, target="y", score="p", by=["cell", "rare"])
     section = summarize_sums(sums, loss="brier", sections=["segments"])["segments"]
-    said = " ".join(notice.text for notice in section.notices)
-    assert "the 24 largest of 37 segments are shown" in said
-    assert "left out for fewer than 100 rows or 10 of the rarer outcome: few (5)" in said
-    labels = [row[0] for t in section.tables if t.key == "segments-1" for row in t.rows]
+    found = {one.facts["reason"]: one for one in section.findings if one.kind == "left_out"}
+    assert (found["most"].n, found["most"].facts["total"]) == (24, 37)
+    assert found["small"].facts["names"] == ["few (5)"]
+    labels = [row[0] for t in section.tables if t.key == "segments-1-1" for row in t.rows]
     assert [int(label) for label in labels] == sorted(int(label) for label in labels)
-    assert [row[0] for t in section.tables if t.key == "segments-2" for row in t.rows] == ["(missing)"]
+    assert [row[0] for t in section.tables if t.key == "segments-1-2" for row in t.rows] == ["(missing)"]
 
 
 def test_periods_that_are_numbers_are_in_their_order(table):
     late = table.with_columns(week=8 + pl.col("id") // 1500)
     section = summarize_sums(scale.summarize(late, target="y", score="p", time="week"), loss="brier")["segments"]
     tables = {t.key: [row[:2] for row in t.rows] for t in section.tables}
-    assert [str(row[0]) for row in tables["segments-1"]] == ["8", "9", "10", "11"]
-    assert tables["drift"] == [("9", "8"), ("10", "9"), ("11", "10")]
+    assert [str(row[0]) for row in tables["segments-1-1"]] == ["8", "9", "10", "11"]
+    assert tables["drift-1-1"] == [("9", "8"), ("10", "8"), ("11", "8")]
 
 
 # ── vocabulary and documentation ────────────────────────────────────────────────────────────────────
@@ -542,9 +562,10 @@ def test_a_page_on_periods_reads_well():
     report = summarize_sums(scale.summarize(_rare(60_000, 2), target="y", score="s", time="day"))
     section = next(section for section in report.sections if section.key == "segments")
     assert "in months 2025" not in section.meaning  # "day 2025-01", not the heading of a table
-    said = [notice.text for notice in section.notices]
-    assert any("from 2025-01 to 2025-02 (p ≥ 0.05)" in line for line in said)
-    assert "1 periods" not in next(t for t in section.tables if t.key == "drift").note
+    (change,) = (one for one in section.findings if one.kind == "changed")
+    assert (change.facts["before"], change.facts["after"], change.facts["periods"]) == ("2025-01", "2025-02", [])
+    assert "from 2025-01 to 2025-02 (p ≥ 0.05)" in change.text
+    assert "1 periods" not in next(t for t in section.tables if t.key == "drift-1-1").note
     sources = next(t for s in report.sections for t in s.tables if t.key == "references").rows
     assert not any("net benefit" in row[0] or "ICI" in row[0] for row in sources)
     assert any("Zou" in row[0] for row in sources)
@@ -552,4 +573,6 @@ def test_a_page_on_periods_reads_well():
 
 def test_advice_at_scale_asks_for_a_column():
     found = scale.decompose(_rare(20_000, 1), target="y", score="s", loss="log")
-    assert any("pass q, a column of P(event | features), to tell" in line for line in found.summary().advice)
+    (rest,) = (one for one in found.summary().findings if one.kind == "rest_unsplit")
+    assert rest.subject == "q"
+    assert "pass q, a column of P(event | features)" in rest.text

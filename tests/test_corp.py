@@ -113,8 +113,9 @@ def test_every_loss_has_nonnegative_terms():
 
 def test_in_sample_terms_carry_their_bias_and_no_interval():
     d = corp_decomposition(Y, S, loss="brier")
-    assert d.notes[:1] == (
-        "in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)",
+    assert d.findings[0].kind == "in_sample_bias"
+    assert d.notes[0] == (
+        "In-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)."
     )
     with pytest.raises(
         UnavailableError, match="'miscalibration' has no interval: the law was fitted on these same rows"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scoreprism import corp_decomposition
 from scoreprism._core.resampling import Streams, count_rows
-from scoreprism._kernels import compiled as _fast
+from scoreprism._kernels import ranked as _ranked
 from scoreprism._kernels.ranked import Ranked, sums_of_draws
 from scoreprism.exceptions import InfiniteLossWarning, InputError
 from scoreprism.inference import CorpBootstrap, corp_bootstrap
@@ -102,7 +102,7 @@ def test_a_replicate_depends_on_its_number_only():
 @pytest.fixture
 def compiled(monkeypatch):
     pytest.importorskip("numba", reason='python -m pip install -e ".[fast]"')
-    monkeypatch.setattr(_fast, "WORTH_LOADING", 0)
+    monkeypatch.setattr(_ranked, "WORTH_LOADING", 0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -114,7 +114,7 @@ def test_the_compiled_kernel_equals_the_definition(compiled, monkeypatch, n, dec
     options = {"n_resamples": 12, "sample_weight": w, "random_state": 3}
     fast = corp_bootstrap(y, s, **options)
     assert np.array_equal(corp_bootstrap(y, s, **options, n_jobs=2).replicates, fast.replicates)
-    monkeypatch.setattr(_fast, "available", lambda: False)
+    monkeypatch.setattr(_ranked, "available", lambda: False)
     np.testing.assert_allclose(fast.replicates, corp_bootstrap(y, s, **options).replicates, rtol=0, atol=1e-13)
 
 
@@ -122,7 +122,7 @@ def test_the_compiled_kernel_finds_the_same_fit(compiled):
     """Value by value: whether neighbours with equal means are one block or two is a matter of rounding."""
     y, s = sample(20000, seed=9)
     ranked = Ranked.of(s, y, np.ones(20000))
-    kernel = _fast.compiled_sums(ranked)
+    kernel = _ranked.compiled_sums(ranked)
     for seed in range(20):
         (_, weight, events), (_, held, happened) = (
             sums_of_draws(ranked, np.random.default_rng(seed)),
@@ -134,14 +134,14 @@ def test_the_compiled_kernel_finds_the_same_fit(compiled):
 
 def test_the_kernels_are_the_same_before_they_are_compiled(monkeypatch):
     """What numba compiles is Python: it is held to the definition where numba is not installed, too."""
-    functions = (_fast._tally, _fast._loss, _fast._gather, _fast._pool, _fast._group, _fast._thin)
-    monkeypatch.setattr(_fast, "_compiled", lambda: {function.__name__: function for function in functions})
+    functions = (_ranked._tally, _ranked._loss, _ranked._gather, _ranked._pool, _ranked._group, _ranked._thin)
+    monkeypatch.setattr(_ranked, "_compiled", lambda: {function.__name__: function for function in functions})
     y, s = sample(300, seed=6, decimals=2)
     for weight in (None, np.random.default_rng(0).random(300)):
         ranked = Ranked.of(s, y, np.arange(300.0), weight)
         expected, found = (
             sums_of_draws(ranked, np.random.default_rng(1)),
-            _fast.compiled_sums(ranked)(np.random.default_rng(1)),
+            _ranked.compiled_sums(ranked)(np.random.default_rng(1)),
         )
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-14)
@@ -171,7 +171,11 @@ def test_replicates_carry_the_bias_twice():
     result = corp_bootstrap(rng.random(1000) < s, s, loss="brier", n_resamples=200, random_state=0)
     assert 0 < result.terms["miscalibration"] < result.replicates[:, 0].mean()
     assert result.interval("miscalibration").low > 0
-    assert "replicates of miscalibration and discrimination lie above their estimates" in repr(result)
+    of_rows, found = result.document().findings
+    assert (of_rows.kind, of_rows.facts) == ("in_sample_bias", {})
+    assert (found.kind, found.facts) == ("in_sample_bias", {"bootstrap": True})
+    assert "so replicates of miscalibration and discrimination lie above their estimates" in found.text
+    assert found.text in " ".join(repr(result).split())
 
 
 @pytest.mark.parametrize("numba", [False, True])
@@ -179,7 +183,7 @@ def test_weights_as_everywhere(monkeypatch, numba):
     """Rows of weight zero are absent; the scale of weights does not matter."""
     if numba:
         pytest.importorskip("numba", reason='python -m pip install -e ".[fast]"')
-    monkeypatch.setattr(_fast, "WORTH_LOADING", 0 if numba else 1 << 60)
+    monkeypatch.setattr(_ranked, "WORTH_LOADING", 0 if numba else 1 << 60)
     y, s = sample(200, seed=12, decimals=1)
     w = np.random.default_rng(0).integers(0, 3, 200).astype(float)
     base = corp_bootstrap(y, s, n_resamples=10, sample_weight=w, random_state=0).replicates
@@ -198,22 +202,23 @@ def test_labels_columns_and_clip():
     wide = corp_bootstrap(y, np.column_stack([1 - s, s]), n_resamples=5, random_state=0, clip=0.2)
     assert np.array_equal(base.replicates, named.replicates)
     np.testing.assert_allclose(wide.replicates, base.replicates, atol=1e-14)
-    assert "laws clipped to at least 0.2" in repr(base)
+    assert [one.value for one in base.document().findings if one.kind == "clipped"] == [0.2]
+    assert "Probabilities are clipped to at least 0.2." in repr(base)
 
 
 @pytest.mark.parametrize("numba", [False, True])
 def test_infinite_losses_stay_infinite(monkeypatch, numba):
     if numba:
         pytest.importorskip("numba", reason='python -m pip install -e ".[fast]"')
-    monkeypatch.setattr(_fast, "WORTH_LOADING", 0 if numba else 1 << 60)
-    with pytest.warns(InfiniteLossWarning, match="the log loss is infinite in 1 of 4 rows"):
+    monkeypatch.setattr(_ranked, "WORTH_LOADING", 0 if numba else 1 << 60)
+    with pytest.warns(InfiniteLossWarning, match=r"^The log loss is infinite: .* in 1 of 4 rows \(row 0\)"):
         result = corp_bootstrap([1, 0, 1, 0], [0.0, 0.3, 0.8, 0.9], n_resamples=50, random_state=0)
     miscalibration, discrimination, uncertainty = result.replicates.T
     assert 0 < np.isinf(miscalibration).sum() < 50
     assert np.isfinite(discrimination).all()
     assert np.isfinite(uncertainty).all()
     assert np.isnan([result.interval("miscalibration").low, result.std_error["miscalibration"]]).all()
-    assert "inf" in repr(result)
+    assert "∞" in repr(result)
 
 
 def test_interval_table_and_dictionary():
@@ -232,7 +237,8 @@ def test_interval_table_and_dictionary():
     assert (data["loss"], data["n"], data["n_resamples"], data["clip"]) == ("brier", 100, 30, None)
     assert data["terms"]["uncertainty"]["low"] == result.interval("uncertainty").low
     assert not result.replicates.flags.writeable
-    assert repr(result).startswith("CORP of the brier loss, bootstrap\n  [30 resamples of 100 rows;")
+    assert repr(result).startswith("CORP of the brier loss, bootstrap\nterm ")
+    assert "\n[30 resamples of 100 rows;" in repr(result)
     assert "<table" in result._repr_html_()
 
 

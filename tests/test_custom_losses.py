@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scoreprism import Chain, Level, compare, decompose, make_report, resolution_decomposition
+from scoreprism.calibrators import SelectedCalibrator
+from scoreprism.ensembles import aggregation_decomposition
 from scoreprism.exceptions import ImproperLossError, InputError
 from scoreprism.losses import (
     LOSSES,
@@ -277,6 +280,41 @@ def test_binary_losses_refuse_three_classes():
             match=rf"the {name} loss is for two classes, so p must have shape \(n,\) or \(n, 2\); got shape \(1, 3\)",
         ):
             get_loss(name).loss(three, [0])
+
+
+@pytest.mark.parametrize("clip", [None, 1e-3])
+def test_a_loss_of_two_classes_is_refused_wherever_it_meets_three(clip):
+    """Losses are evaluated unchecked inside: every door must have looked at the classes."""
+    rng = np.random.default_rng(0)
+    law, other, y, X = (
+        rng.dirichlet([2, 2, 2], 60),
+        rng.dirichlet([2, 2, 2], 60),
+        np.arange(60) % 3,
+        rng.random((60, 2)),
+    )
+    loss, chain = get_loss("elementary"), Chain(y, [Level("S", law), Level("C", other)])
+    calls = [
+        lambda: chain.decompose(loss, clip=clip),
+        lambda: chain.level_losses(loss),
+        lambda: chain.level_spreads(loss),
+        lambda: chain.divergences(loss),
+        lambda: chain.levels[0].losses(loss, y),
+        lambda: chain.sample.has_infinite(loss),
+        lambda: decompose(y, law, X, loss=["log", loss], clip=clip),
+        lambda: decompose(y, law).chain.decompose(loss, "plugin", clip=clip),
+        lambda: compare({"a": law, "b": other}, y, loss=loss, clip=clip),
+        lambda: resolution_decomposition(y, law, other, loss=loss, clip=clip),
+        lambda: make_report(y, law, loss=loss, clip=clip),
+        lambda: aggregation_decomposition(y, {"a": law, "b": other}, loss=loss, clip=clip),
+        lambda: SelectedCalibrator(loss=loss).fit(law, y),
+    ]
+    for call in calls:
+        with pytest.raises(InputError) as refused:
+            call()
+        assert str(refused.value) == (
+            "the elementary loss is for two classes, so p must have shape (n,) or (n, 2); got shape (60, 3). "
+            "Use brier, log, spherical, tsallis or ranked-probability for more classes."
+        )
 
 
 def test_rounding_of_a_large_loss_is_no_impropriety():

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from scoreprism.curves import MurphyDecomposition, decision_loss, murphy_curve, murphy_decomposition
-from scoreprism.curves._decision_loss import DecisionCells, of_bounded_payoffs
+from scoreprism.curves._decision_loss import DecisionRows, of_bounded_payoffs
 from scoreprism.decomposition._chain import Chain, Level
 from scoreprism.exceptions import InputError
 from scoreprism.report import summarize
@@ -119,7 +119,7 @@ def test_bound_is_the_best_union_of_cells():
         for chosen in itertools.product([False, True], repeat=5):
             gain = np.where(np.repeat(chosen, 8), np.where(s <= theta, y - theta, theta - y), 0.0) * share
             best = max(best, gain.sum() + Z * np.sqrt(gain @ gain + skew**2))
-        found = float(DecisionCells.of(s, y, share, np.array([theta])).upper(np.array([theta]), 0.95)[0])
+        found = float(DecisionRows(s, y, share).cells(np.array([theta])).upper(np.array([theta]), 0.95)[0])
         assert best + Z * skew - ROUNDING <= found <= 1.1 * (best + Z * skew)
 
 
@@ -147,7 +147,8 @@ def test_bound_holds_as_often_as_it_says(draw, largest):
     for seed in range(400):
         rng = np.random.default_rng(seed)
         s, c = draw(rng, 400)
-        cells = DecisionCells.of(s, (rng.random(400) < c).astype(int), np.full(400, 1 / 400), np.array([0.5]))
+        rows = DecisionRows(s, (rng.random(400) < c).astype(int), np.full(400, 1 / 400))
+        cells = rows.cells(np.array([0.5]))
         theta, place = cells.edges
         held += cells.upper(theta, 0.95, place).max() >= largest
     assert held / 400 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 400)
@@ -199,7 +200,7 @@ def test_level_weights_and_order_of_rows():
     assert low.bound < curve.decision_loss().bound < high.bound
     scaled = murphy_decomposition(y, s, sample_weight=7 * w, calibrator="platt", random_state=0)
     assert scaled.decision_loss().bound == pytest.approx(curve.decision_loss().bound, rel=1e-12)
-    back = DecisionCells.of(s[::-1], y[::-1], w[::-1] / w.sum(), curve.theta)
+    back = DecisionRows(s[::-1], y[::-1], w[::-1] / w.sum()).cells(curve.theta)
     np.testing.assert_allclose(back.upper(curve.theta, 0.95), curve._cells.upper(curve.theta, 0.95), rtol=1e-9)
 
 
@@ -209,7 +210,7 @@ def test_clusters_widen_the_bound():
     y, s, g = (np.repeat(part, 10) for part in (y, s, np.arange(200)))
     apart, together = (decision_loss(y, s, groups=k, calibrator="platt", random_state=0) for k in (np.arange(2000), g))
     assert together.bound > apart.bound
-    cells = DecisionCells.of(s, y, np.full(2000, 1 / 2000), np.arange(1, 100) / 100, g)
+    cells = DecisionRows(s, y, np.full(2000, 1 / 2000), g).cells(np.arange(1, 100) / 100)
     assert cells.inflation == pytest.approx(10, rel=1e-9)
 
 
@@ -250,7 +251,7 @@ def test_report_says_it_once_with_its_threshold():
         in meaning
     )
     assert meaning.endswith(
-        "at any threshold, with 95 % confidence (a false alarm at threshold θ costs θ, a miss 1 − θ)."
+        "at any threshold, with 95 % confidence (a false alarm at threshold t costs t, a miss 1 − t)."
     )
     table = next(block for block in wrong["decisions"].blocks if block.key == "decision-loss")
     assert [row[0] for row in table.rows] == ["wrong", "right", "right beyond wrong", "wrong beyond right"]

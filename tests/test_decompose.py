@@ -35,6 +35,7 @@ from scoreprism.exceptions import (
     UnavailableError,
 )
 from scoreprism.losses import LOSSES, get_loss
+from tests.findings import select
 
 PARAMETERS = {"pseudo-spherical": {"alpha": 3.0}, "tsallis": {"alpha": 1.5}, "beta": {"a": 0.5, "b": 1.0}}
 PARAMETERS |= {"elementary": {"theta": 0.3}, "cost-weighted": {"fp": 1.0, "fn": 3.0}}
@@ -186,9 +187,16 @@ def test_a_map_that_has_learned_noise_is_left_out():
     _, y, s, _ = example(200)
     chosen = SelectedCalibrator(candidates=[PlattCalibrator(), BinningCalibrator(n_bins=100)], order="any")
     d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
-    assert d.notes[0].startswith("C = P(Y | S) mixes platt 100 % by")
-    with pytest.warns(OverfitWarning, match="the law C overfits"):
-        decompose(y, s, loss="brier", calibrator=BinningCalibrator(n_bins=100), random_state=0)
+    assert d.findings[0].facts["shares"] == {"platt": 1.0}
+    assert d.notes[0].startswith("C = P(Y | S) is platt, cross-fitted in 5 folds")
+    with pytest.warns(OverfitWarning, match="^The calibration map C overfits: ") as caught:
+        binned = decompose(y, s, loss="brier", calibrator=BinningCalibrator(n_bins=100), random_state=0)
+    (found,) = select(binned.findings, "overfit")
+    assert [one.message.finding for one in caught] == [found]
+    assert (found.level, found.severity) == (1, "doubt")
+    spread = binned.level_spreads[:, 1].mean() / binned.level_losses[:, 1].mean()
+    assert found.value == pytest.approx(spread, rel=0.05)
+    assert found.value > found.facts["usual"] == 0.05
 
 
 def test_diagnosis_and_deployment_do_not_share_a_default():
@@ -238,7 +246,8 @@ def test_calibration_split_by_hand():
     refits = np.stack([PlattCalibrator().fit(s[held][i], y[held][i]).calibrate(s[rows]) for i in kept])
     spread = (REFITS - 1) / REFITS * ((refits - refits.mean(axis=0)) ** 2).sum(axis=0)
     assert d.level_spreads[:, 1] == pytest.approx(spread, abs=1e-12)
-    assert d.notes[0] == "C = P(Y | S) is platt, fitted on the calibration split"
+    assert (d.findings[0].kind, d.findings[0].subject, d.findings[0].level) == ("law_fitted", "platt", 1)
+    assert d.notes[0] == "C = P(Y | S) is platt, fitted on the calibration split."
 
 
 def test_calibration_split_needs_no_folds():
@@ -418,7 +427,8 @@ def test_temporal_splits():
     )
     tested = np.concatenate([test for _, test in TimeSeriesSplit(4).split(s)])
     assert d.sample_weight.tolist() == np.isin(np.arange(300), tested).astype(float).tolist()
-    assert d.notes[0] == "cv tests 240 of 300 rows: the terms speak of these, the others have weight 0"
+    assert (d.findings[0].kind, d.findings[0].n, d.findings[0].facts["total"]) == ("partial_cv", 240, 300)
+    assert d.notes[0] == "cv tests 240 of 300 rows: the terms are those of these rows, the others have weight 0."
     assert total(d) == pytest.approx(np.mean((s - y)[tested] ** 2), abs=1e-12)
     train, test = next(iter(TimeSeriesSplit(4).split(s)))
     law = PlattCalibrator().fit(s[train], y[train]).calibrate(s[test])
@@ -610,7 +620,9 @@ def test_any_classifier_as_reference_and_calibrator(reference):
     X, y, s, _ = example(300)
     d = decompose(y, s, X, reference=reference, calibrator=LogisticRegression(), loss="brier", random_state=0)
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
-    assert f"Q = P(Y | S, X) fitted by {type(reference).__name__}, cross-fitted in 5 folds" in d.notes
+    laws = [(one.level, one.subject, one.facts["folds"]) for one in select(d.findings, "law_fitted")]
+    assert laws == [(1, "LogisticRegression", 5), (2, type(reference).__name__, 5)]
+    assert f"Q = P(Y | S, X) is fitted by {type(reference).__name__}, cross-fitted in 5 folds." in d.notes
     framed = decompose(y, s, pd.DataFrame(X, columns=["a", "b"]), reference=reference, loss="brier", random_state=0)
     assert framed.terms["grouping"] == pytest.approx(
         decompose(y, s, X, reference=reference, loss="brier", random_state=0).terms["grouping"], abs=1e-9
@@ -637,9 +649,14 @@ def test_errors_of_a_classifier_say_whose_they_are():
 
 def test_overfit_guard():
     X, y, s, _ = example(400)
-    with pytest.warns(OverfitWarning, match="the law Q overfits: its spread over the folds is [0-9.]+ % of its loss"):
+    with pytest.warns(
+        OverfitWarning, match="^The reference model of Q overfits: it differs between folds by "
+    ) as caught:
         d = decompose(y, s, X, reference=ExtraTreesClassifier(10, random_state=0), loss="brier", random_state=0)
-    assert any("overfits" in note for note in d.notes)
+    (found,) = select(d.findings, "level_overfits")
+    assert [one.message.finding for one in caught] == [found]
+    assert (found.level, found.facts["remedy"]) == (2, "reference")
+    assert found.value > found.facts["usual"] == 0.05
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         decompose(y, s, X, loss="brier", random_state=0)
@@ -664,24 +681,35 @@ def test_double_use_is_said():
     note = "ExtraTreesClassifier was trained on these rows (they fill the leaves of its trees to the last row): "
     with pytest.warns(DoubleUseWarning, match=re.escape(note)):
         d = decompose(y, forest, X, random_state=0)
-    assert d.summary().advice[0].startswith("Do not act on these terms: ExtraTreesClassifier was trained on these rows")
+    (only,) = d.summary().findings
+    assert (only.kind, only.because.kind, only.because.subject) == (
+        "do_not_act",
+        "trained_on_rows",
+        "ExtraTreesClassifier",
+    )
+    assert only.text.startswith(note)
+    assert only.text.endswith(" Do not act on these terms.")
     near = make_pipeline(KNeighborsClassifier(50)).fit(X, y)
     with pytest.warns(
-        DoubleUseWarning, match=re.escape("KNeighborsClassifier was trained on these rows (it keeps them)")
+        DoubleUseWarning, match=re.escape("KNeighborsClassifier was trained on these rows (it stores them)")
     ):
         decompose(y, near, X, loss="brier", random_state=0)
     with pytest.warns(DoubleUseWarning, match="calibration= holds these very rows"):
-        decompose(y, s, calibration=(s, y), random_state=0)
+        reused = decompose(y, s, calibration=(s, y), random_state=0)
+    assert [(one.kind, one.because.kind) for one in reused.summary().findings] == [("do_not_act", "calibration_reused")]
     fresh, outcome, _, _ = example(300, seed=1)  # as many rows, but others
-    assert not any("trained on" in line for line in decompose(outcome, forest, fresh, random_state=0).notes)
+    honest = decompose(outcome, forest, fresh, random_state=0)
+    assert not select(honest.findings, "trained_on_rows", "may_be_trained_on_rows")
 
 
 def test_a_reference_that_knows_less_is_said():
     X, y, s, _ = example(600)
     d = decompose(y, s, X, reference=DummyClassifier(), loss="brier", random_state=0)
-    assert "level Q predicts worse than C, beyond chance: did a pipeline drop the score, its last column?" in d.notes
-    advice = d.summary().advice
-    assert any(line.startswith("Nothing is said of grouping: level Q predicts worse") for line in advice)
+    note = "Level Q predicts worse than C, beyond chance. Did a pipeline drop the score, its last column?"
+    assert note in d.notes
+    (found,) = select(d.summary().findings, "term_doubtful")
+    assert (found.term, found.because.kind, found.because.level) == ("grouping", "worse_than_coarser", 2)
+    assert found.text == f"{note} Grouping is not assessed."
 
 
 def test_random_parts_of_other_makers_get_seeds():
@@ -783,7 +811,7 @@ def test_few_rows(n):
         warnings.simplefilter("ignore")
         d = decompose(y, s, rng.random((n, 2)), loss="log", random_state=0)
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
-    assert (n >= 30) or any("independent rows" in note for note in d.notes)
+    assert [one.n for one in select(d.findings, "few_units")] == ([] if n >= 30 else [n])
 
 
 def test_rare_events():
@@ -800,12 +828,16 @@ def test_scores_of_zero_and_one():
     _, y, s, _ = example(300)
     s = s.copy()
     s[np.flatnonzero(y == 1)[:2]] = 0.0
-    with pytest.warns(scoreprism.exceptions.InfiniteLossWarning, match="infinite in 2 of 300 rows"):
+    with pytest.warns(
+        scoreprism.exceptions.InfiniteLossWarning, match=r"^The log loss is infinite: .* in 2 of 300 rows"
+    ):
         d = decompose(y, s, loss="log", random_state=0)
     assert d.risk == np.inf
     assert d.terms["reliability"] == np.inf
     assert np.isfinite(d.terms["refinement"])
-    assert d.summary().advice[0].startswith("The loss is infinite")
+    first = d.summary().findings[0]
+    assert (first.kind, first.n, first.facts["total"]) == ("infinite_loss", 2, 300)
+    assert first.facts["rows"] == np.flatnonzero(y == 1)[:2].tolist()
     assert np.isfinite(decompose(y, s, loss="log", clip=1e-6, random_state=0).risk)
 
 
@@ -853,10 +885,14 @@ def test_nearly_certain_outcomes_are_pointed_out():
     """600 of 600 as predicted: rows do not vary, so that no normal interval can be trusted."""
     y = np.repeat([0, 1], 300)
     d = decompose(y, np.where(y == 1, 0.99, 0.01), random_state=0)
-    note = r"only about [0-9.]+ outcomes are expected to be other than what C calls likeliest: intervals and bounds"
-    assert any(re.match(note, line) for line in d.notes)
+    (found,) = select(d.findings, "few_surprises")
+    assert 0 < found.value < 10
+    assert found.text == (
+        f"Only about {found.value:.1f} outcomes are expected to differ from the most likely class: intervals and bounds "
+        "are too optimistic."
+    )
     _, y, s, _ = example(300)
-    assert not any("likeliest" in line for line in decompose(y, s, random_state=0).notes)
+    assert not select(decompose(y, s, random_state=0).findings, "few_surprises")
 
 
 # ── what a candidate map says of the reliability ────────────────────────────────────────────────────────
@@ -951,11 +987,10 @@ def test_nearly_certain_outcomes_of_several_classes_are_pointed_out():
     law = np.full((300, 3), 0.0015)
     law[np.arange(300), y] = 0.997
     d = decompose(y, law, random_state=0)
-    (note,) = (line for line in d.notes if "likeliest" in line)
-    found = float(re.match(r"only about ([0-9.]+) outcomes", note).group(1))
-    assert found < 10
+    (found,) = select(d.findings, "few_surprises")
+    assert 0 < found.value < 10
     _, y, law = three_classes(300)
-    assert not any("likeliest" in line for line in decompose(y, law, random_state=0).notes)
+    assert not select(decompose(y, law, random_state=0).findings, "few_surprises")
 
 
 def test_a_resample_of_every_row_once_keeps_the_weights():

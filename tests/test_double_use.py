@@ -38,9 +38,10 @@ from scoreprism._double_use import find_training_rows
 from scoreprism._double_use.chance import least_step, log_bounded, log_equal, log_near_zero, log_too_close
 from scoreprism.calibrators import RecalibratedClassifier
 from scoreprism.exceptions import DoubleUseWarning
+from tests.findings import select
 
 FILL = "they fill the leaves of its trees to the last row"
-KEEP = "it keeps them"
+KEEP = "it stores them"
 SCORES = "its score equations hold on them"
 MEANS = "the means of its classes are theirs"
 
@@ -119,15 +120,15 @@ def fitted():
 
 def level(model, X, y):
     found = find_training_rows(model, X, y)
-    return 0 if found is None else 1 + found.certain
+    return 0 if found is None else 1 + (found.kind == "trained_on_rows")
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_training_rows_leave_a_trace(fitted, name):
     model, X, y = fitted[name]
     found = find_training_rows(model, X, y)
-    assert found.certain
-    assert found.words.endswith(f" was trained on these rows ({KINDS[name][1]})")
+    assert (found.kind, found.severity, found.level) == ("trained_on_rows", "doubt", 0)
+    assert f" was trained on these rows ({KINDS[name][1]}): " in found.text
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -154,9 +155,10 @@ def test_fresh_outcomes_of_the_same_features_are_no_training_rows(fitted, name):
     fresh = (np.random.default_rng(9).random(y.size) < 1 / (1 + np.exp(-X[:, 0] - X[:, 1] * X[:, 2]))).astype(int)
     found = find_training_rows(model, X, fresh)
     if name == "pipeline":  # its scaler has seen these rows, and a regression that did not converge looks the same
-        assert found.words == "Pipeline was trained on these rows (the means of its StandardScaler are theirs)"
+        assert (found.kind, found.subject) == ("trained_on_rows", "Pipeline")
+        assert found.facts["evidence"] == "means:StandardScaler"
     else:
-        assert found is None or not found.certain
+        assert found is None or found.kind == "may_be_trained_on_rows"
 
 
 MANY = {
@@ -214,7 +216,7 @@ def test_three_classes_labels_frames_and_weights():
     weight = np.random.default_rng(3).uniform(0.5, 2.0, 600)
     weighted = LogisticRegression().fit(X, y, sample_weight=weight)
     assert find_training_rows(weighted, X, y) is None
-    assert find_training_rows(weighted, X, y, weight).certain
+    assert find_training_rows(weighted, X, y, weight).kind == "trained_on_rows"
 
 
 def test_words_say_which_rows(fitted):
@@ -222,28 +224,41 @@ def test_words_say_which_rows(fitted):
     Z, z = law(1000, 2)
     order = np.random.default_rng(1).permutation(y.size)
     found = find_training_rows(fitted["kNN"][0], np.concatenate([X, Z]), np.concatenate([y, z]))
-    assert found.words == "KNeighborsClassifier was trained on about 50 % of these rows (it keeps them)"
+    assert (found.kind, found.facts["share"]) == ("trained_on_rows", 0.5)
+    assert found.text == (
+        "KNeighborsClassifier was trained on about 50 % of these rows (it stores them): terms of a model on its own "
+        "training rows describe nothing."
+    )
     few = find_training_rows(fitted["kNN"][0], np.concatenate([X[:50], Z]), np.concatenate([y[:50], z]))
-    assert few.words == "KNeighborsClassifier may have been trained on about 4.8 % of these rows (it keeps them)"
-    assert not few.certain
+    assert (few.kind, few.facts["share"]) == ("may_be_trained_on_rows", pytest.approx(50 / 1050))
+    assert few.text == (
+        "KNeighborsClassifier may have been trained on about 4.8 % of these rows (it stores them): if it was, its terms "
+        "describe nothing."
+    )
     drawn = find_training_rows(fitted["RandomForest"][0], X[order], y[order])
-    assert drawn.words == (
-        "RandomForestClassifier was trained on some or all of these rows (each leaf of its trees holds all rows that "
-        "it held in training)"
+    assert (drawn.kind, drawn.facts["some"], drawn.facts["evidence"]) == ("trained_on_rows", True, "leaves_more")
+    assert drawn.text == (
+        "RandomForestClassifier was trained on some or all of these rows (each leaf of its trees holds all rows that it "
+        "held in training): terms of a model on its own training rows describe nothing."
     )
     fresh = find_training_rows(fitted["kNN"][0], X, 1 - y)
-    assert fresh.words == (
-        "KNeighborsClassifier may have been trained on rows with these features, but other outcomes (it keeps rows "
-        "with other outcomes)"
+    assert (fresh.kind, fresh.facts["other_outcomes"]) == ("may_be_trained_on_rows", True)
+    assert fresh.text == (
+        "KNeighborsClassifier may have been trained on rows with these features, but other outcomes (it stores rows "
+        "with other outcomes): if it was, its terms describe nothing."
     )
-    assert not fresh.certain
 
 
 def test_catboost():
     catboost = pytest.importorskip("catboost")
     X, y = law(1000, 0)
     model = catboost.CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False).fit(X, y)
-    assert find_training_rows(model, X, y).words == f"CatBoostClassifier was trained on these rows ({FILL})"
+    found = find_training_rows(model, X, y)
+    assert (found.kind, found.subject, found.facts["evidence"]) == (
+        "trained_on_rows",
+        "CatBoostClassifier",
+        "leaves_equal",
+    )
     assert find_training_rows(model, *law(1000, 1)) is None
 
 
@@ -288,9 +303,12 @@ def test_terms_on_training_rows_are_not_acted_on(fitted, name):
     model, X, y = fitted[name]
     with pytest.warns(DoubleUseWarning, match="was trained on these rows"):
         found = decompose(y, model, X, loss="brier", calibrator="platt", reference="logistic", random_state=0)
-    (advice,) = found.summary().advice
-    words = "terms of a model on its own training rows describe nothing"
-    assert advice == f"Do not act on these terms: {type(model).__name__} was trained on these rows ({FILL}): {words}."
+    (only,) = found.summary().findings
+    assert only.kind == "do_not_act"
+    assert only.because in found.findings
+    assert (only.because.kind, only.because.level) == ("trained_on_rows", 0)
+    words = "terms of a model on its own training rows describe nothing. Do not act on these terms."
+    assert only.text == f"{type(model).__name__} was trained on these rows ({FILL}): {words}"
 
 
 def test_a_suspicion_is_a_note_and_silences_nothing():
@@ -298,17 +316,18 @@ def test_a_suspicion_is_a_note_and_silences_nothing():
     X, y = law(2000, 0)
     model = lightgbm.LGBMClassifier(n_estimators=5, subsample=0.9, subsample_freq=1, verbose=-1, n_jobs=1).fit(X, y)
     found = decompose(y, model, X, loss="brier", calibrator="platt", reference="logistic", random_state=0)
+    assert (found.findings[0].kind, found.findings[0].severity) == ("may_be_trained_on_rows", "caution")
     assert found.notes[0] == (
-        "LGBMClassifier may have been trained on these rows (they fill the leaves of its trees in proportions nearer "
-        "to those of training than chance has it): if it was, its terms describe nothing"
+        "LGBMClassifier may have been trained on these rows (they fill the leaves of its trees in proportions closer to "
+        "those of training than chance allows): if it was, its terms describe nothing."
     )
-    assert not any(line.startswith("Do not act") for line in found.summary().advice)
+    assert not select(found.summary().findings, "do_not_act", "term_doubtful")
 
 
 def test_a_frozen_classifier_is_recalibrated_on_rows_it_has_not_seen():
     X, y = law(800, 0)
     forest = RandomForestClassifier(5, random_state=0).fit(X[:400], y[:400])
-    words = f"RandomForestClassifier was trained on these rows ({FILL}): a map fitted to them does not fit other rows"
+    words = f"RandomForestClassifier was trained on these rows ({FILL}): a map fitted to them does not fit other rows."
     with pytest.warns(DoubleUseWarning) as caught:
         RecalibratedClassifier(FrozenEstimator(forest), "platt").fit(X[:400], y[:400])
     assert [str(one.message) for one in caught] == [words]
@@ -321,7 +340,8 @@ def test_our_own_recalibrated_classifiers_are_looked_into():
     X, y = law(600, 0)
     model = RecalibratedClassifier(GaussianNB(), "platt").fit(X, y)
     found = find_training_rows(model, X, y)
-    assert found.words == f"RecalibratedClassifier was trained on these rows ({MEANS})"
+    assert (found.kind, found.subject) == ("trained_on_rows", "RecalibratedClassifier")
+    assert found.facts["evidence"] == "class_means"
     assert find_training_rows(model, *law(600, 1)) is None
 
 
@@ -387,4 +407,4 @@ def test_a_frozen_model_is_called_by_its_own_name():
     rng = np.random.default_rng(0)
     X, y = rng.random((400, 3)), rng.integers(2, size=400)
     frozen = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(X, y))
-    assert find_training_rows(frozen, X, y).words.startswith("DecisionTreeClassifier was trained on these rows")
+    assert find_training_rows(frozen, X, y).subject == "DecisionTreeClassifier"

@@ -206,8 +206,18 @@ def test_frame_and_json_hold_every_change(drift):
 def test_repr_has_a_line_for_each_period(drift):
     text = repr(drift).splitlines()
     assert text[0] == "brier loss, changes from the period before"
-    assert len(text) == 5
-    assert text[3].count("*") >= 1
+    lines = [line for line in text if line.startswith(("1 ", "2 "))]
+    sheets = sum(line.startswith("period ") for line in text)  # a table that is too wide is shown in parts
+    assert [line.split()[0] for line in lines] == ["1", "2"] * sheets
+    shown = " ".join(lines)
+    for name in ("loss", "reliability", "refinement"):
+        for period in (1, 2):
+            low, high = drift.interval(name, period).low, drift.interval(name, period).high
+            star = "*" if drift.pvalues(name)[period] < 0.05 else ""
+            cell = f"{drift.change(name, period):+.5f}{star} ({low:+.5f} to {high:+.5f})"
+            assert cell.replace("-", "−") in shown
+    assert "*" in shown
+    assert text[-1] == "In brackets: 95 % intervals, each by itself; *: p < 0.05 by Holm's method over 2 changes."
     assert "<table" in drift._repr_html_()
 
 
@@ -306,8 +316,12 @@ def test_scores_that_the_baseline_does_not_reach_are_told(ends):
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.uniform(0.2, 0.5, 500), rng.uniform(*ends, 500)])
     rows = pl.DataFrame({"y": (rng.random(1000) < p).astype(int), "p": p, "t": np.repeat([0, 1], 500)})
-    text = repr(scale.decompose(rows, target="y", score="p", time="t", loss="brier").drift().mix())
-    assert "of period 1 have scores that period 0 does not reach" in text
+    mix = scale.decompose(rows, target="y", score="p", time="t", loss="brier").drift().mix()
+    (found,) = mix.document().findings
+    beyond = np.mean((p[500:] < p[:500].min()) | (p[500:] > p[:500].max()))
+    assert (found.kind, found.facts) == ("unreached_scores", {"after": "1", "before": "0"})
+    assert found.value == pytest.approx(beyond, abs=0.02)
+    assert " of the rows of period 1 have scores that period 0 does not reach: " in found.text
 
 
 def test_infinite_losses_have_no_split():

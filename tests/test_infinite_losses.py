@@ -15,14 +15,31 @@ import scoreprism
 from scoreprism import Chain, Decomposition, FiniteModel, Level, compare, decompose, decompose_by, scale
 from scoreprism.exceptions import InfiniteLossWarning, InputError, ScoreprismWarning
 from scoreprism.losses import from_loss, get_loss
-from scoreprism.report import summarize, summarize_sums
-from tests.test_cli import call
+from tests.findings import select
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "report.schema.json"
 #: 1/(2n) of 1250 rows, as it is said.
 FLOOR, MARK = 1 / 2500, "with scores kept 0.0004 from 0 and 1"
 
 pytestmark = pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreprismWarning")
+
+
+def summarize(*args, **options):
+    from scoreprism.report import summarize as make
+
+    return make(*args, **options)
+
+
+def summarize_sums(*args, **options):
+    from scoreprism.report import summarize_sums as make
+
+    return make(*args, **options)
+
+
+def call(*args, **options):
+    from tests.test_cli import call as run
+
+    return run(*args, **options)
 
 
 def forest(n=1250, trees=20, seed=0, *, power=3.0, bold=1.0):
@@ -100,14 +117,17 @@ def test_several_classes_and_features_at_the_floor():
 
 def test_what_was_said_of_an_infinite_loss_stays():
     y, s, _ = forest()
-    with pytest.warns(InfiniteLossWarning, match=r"infinite in 2 of 1250 rows \(58, 695\)"):
+    with pytest.warns(InfiniteLossWarning, match=r"infinite: .* in 2 of 1,250 rows \(rows 58, 695\)"):
         found = decompose(y, s, random_state=0)
     assert wrong_rows(y, s).tolist() == [58, 695]
     interval = found.interval("reliability")
     assert np.isnan([interval.low, interval.high, found.std_error["reliability"]]).all()
-    assert found.notes[-1] == (
-        "the log loss is infinite in 2 of 1250 rows (58, 695), where probability 0 was given to what happened; "
-        "intervals are undefined"
+    (said,) = select(found.findings, "infinite_loss")
+    assert (said.n, said.facts["total"], said.facts["rows"]) == (2, 1250, [58, 695])
+    assert said.text == (
+        "The log loss is infinite: probability 0 was given to what happened in 2 of 1,250 rows (rows 58, 695). Keep "
+        "scores away from 0 and 1 first (every recalibration map but the identity does), or pass clip=1e-6 to judge "
+        "them at a distance."
     )
 
 
@@ -149,12 +169,15 @@ def test_tables_show_both():
     y, s, _ = forest()
     found = decompose(y, s, random_state=0)
     text, twin = repr(found), found.floored
-    assert text.startswith("log loss inf = reliability + refinement\n")
+    assert text.startswith("log loss ∞ = reliability + refinement\n")
     assert f"log loss {twin.risk:.5f} = reliability + refinement, {MARK}\n" in text
     moved = int(((s < FLOOR) | (s > 1 - FLOOR)).sum())
-    assert f"1250 rows, of which {moved} moved]" in text
-    assert "laws clipped to at least" not in text
-    assert twin.notes[0] == f"{MARK}: {moved} of 1,250 rows were moved"
+    assert f"1,250 rows, of which {moved} moved]" in text
+    assert not select(found.document().findings, "clipped")
+    (floored,) = select(found.document().findings, "floored")
+    assert floored == twin.findings[0]
+    assert (floored.n, floored.facts) == (moved, {"floor": FLOOR, "total": 1250})
+    assert twin.notes[0] == f"The terms are computed {MARK}, which moves {moved} of 1,250 rows."
     page = found._repr_html_()
     assert page.count("<table") == 2
     assert MARK in page
@@ -168,17 +191,20 @@ def test_tables_show_both():
 
 def test_advice_says_infinity_first_and_marks_the_rest():
     y, s, _ = forest(1250, bold=3.0)
-    first, *others = decompose(y, s, random_state=0).summary().advice
-    assert first.startswith("The loss is infinite: the score gave probability 0 to something that happened.")
-    assert others[0].startswith("Recalibrate: that gains at least ")
-    assert len(others) == 2
-    assert all(f"({MARK})" in line for line in others)
-    clipped = decompose(y, s, clip=FLOOR, random_state=0).summary().advice
-    assert [line.replace(f" ({MARK})", "") for line in others] == list(clipped)
+    first, floored, *others = decompose(y, s, random_state=0).summary().findings
+    assert (first.kind, floored.kind, first.facts["total"]) == ("infinite_loss", "floored", 1250)
+    assert floored.facts["floor"] == FLOOR
+    assert [one.kind for one in others] == ["recalibrate", "rest_unsplit"]
+    assert all(one.facts["floor"] == FLOOR for one in others)
+    clipped = decompose(y, s, clip=FLOOR, random_state=0).summary().findings
+    assert [(one.kind, one.low, one.high, one.value) for one in others] == [
+        (one.kind, one.low, one.high, one.value) for one in clipped
+    ]
     summary = decompose(y, s, random_state=0).summary()
     assert summary.to_dict()["floored"]["floor"] == FLOOR
     assert repr(summary).count("what reduces it") == 2
-    assert repr(summary).count("→ The loss is infinite") == 1
+    assert repr(summary).count("→ The log loss is infinite") == 1
+    assert repr(summary).count(f"The terms are computed {MARK}") == 1
 
 
 def test_json_comes_back_with_its_floor():
@@ -187,6 +213,7 @@ def test_json_comes_back_with_its_floor():
     back = Decomposition.from_json(found.to_json())
     assert repr(back) == repr(found)
     assert back.floored.terms == found.floored.terms
+    assert back.summary().findings == found.summary().findings
     assert back.summary().advice == found.summary().advice
     assert "floored" not in json.loads(decompose(y, s, loss="brier", random_state=0).to_json())
 
@@ -227,7 +254,8 @@ def test_models_are_compared_at_one_floor():
     assert f", smallest first, {MARK}\n" in repr(found)
     assert found.floored.ranking() == clipped.ranking()
     # what is finite speaks for itself
-    assert all(MARK not in line for line in found["good"].summary().advice)
+    assert not select(found["good"].summary().findings, "floored", "infinite_loss")
+    assert not any("floor" in one.facts for one in found["good"].summary().findings)
     assert MARK not in repr(found["good"])
     assert compare({"good": p, "also": p**1.1}, y, random_state=0).floored is None
 
@@ -275,46 +303,37 @@ def keyed(sections):
     return {block.key: block for section in sections for block in section.blocks if hasattr(block, "key")}
 
 
-def actions(report):
-    return [notice.text for notice in report["verdict"].notices if notice.kind == "action"]
-
-
 def test_report_goes_on_after_an_infinite_loss(report):
-    assert report.headline.startswith(
-        "The log loss of forest is infinite: it gave probability 0 to something that happened. "
-        f"{MARK[0].upper()}{MARK[1:]}: of the log loss of forest, "
-    )
-    assert "recalibration removes at least" in report.headline
-    assert report.headline.endswith(", at 95 % confidence.")
-    first, second, *_ = actions(report)
-    assert first.startswith("The loss is infinite")
-    assert second.startswith("Recalibrate: that gains at least ")
-    assert all(f"({MARK})" in line for line in actions(report)[1:])
-    warned = next(n.text for n in report["verdict"].notices if n.kind == "warning")
+    infinite, mark, *others = report.models["forest"].findings
     y, s, _ = forest(1250, bold=2.0)
     rows = wrong_rows(y, s)
-    assert warned.startswith(
-        f"{rows.size} rows have an infinite log loss: the score gave probability 0 to what happened"
+    assert (infinite.kind, infinite.n) == ("infinite_loss", rows.size)
+    assert list(infinite.facts["rows"]) == rows[: len(infinite.facts["rows"])].tolist()
+    twin = report.models["forest"].decompositions["log"].floored
+    assert (mark.kind, mark.facts["floor"], mark.n) == ("floored", FLOOR, twin._moved)
+    gain = next(one for one in others if one.kind == "recalibrate")
+    assert gain.low == twin.lower_bound("reliability").value
+    assert gain.value == twin.risk
+    assert [one.kind for one in report["verdict"].findings][:3] == ["infinite_loss", "floored", "recalibrate"]
+    assert (
+        report.headline.index("infinite") < report.headline.index(MARK[1:]) < report.headline.index(f"{gain.low:.3g}")
     )
-    assert f"(row {rows[0]}, {rows[1]}" in warned
-    assert f"Terms beside it are shown {MARK}, which moves " in warned
-    assert MARK in report["verdict"].meaning
-    assert MARK in report["grouping"].meaning
-    assert MARK in report["segments"].meaning
+    assert f"{twin.risk:.4g}" in report.headline
     assert report.settings["floor"] == FLOOR
 
 
 def test_figures_and_tables_of_the_report_are_there_and_marked(report):
     drawn = keyed(report.sections)
     assert drawn["waterfall"].title.endswith(MARK)
-    assert drawn["segments-figure-1"].title.endswith(MARK)
-    rows = {row[1]: row for row in drawn["terms"].rows}
+    assert drawn["segments-figure-1-1"].title.endswith(MARK)
+    rows = {row[0]: row for row in drawn["terms"].rows}
     assert list(rows) == ["log", f"log, {MARK}", "brier"]
-    assert rows["log"][2:4] == (math.inf, math.inf)
-    assert rows[f"log, {MARK}"][2] == report.models["forest"].decompositions["log"].floored.risk
-    heads = [column.title for column in drawn["segments-1"].columns]
-    assert heads[2:4] == ["log loss", MARK]
-    assert MARK in drawn["features"].title
+    assert rows["log"][1:3] == (math.inf, math.inf)
+    assert rows[f"log, {MARK}"][1] == report.models["forest"].decompositions["log"].floored.risk
+    heads = [column.title for column in drawn["segments-1-1"].columns]
+    assert heads[heads.index("log loss") + 1] == MARK
+    marked = [block.title for key, block in drawn.items() if key.startswith(("features-", "grouping-models"))]
+    assert all(MARK in title for title in marked)
 
 
 @pytest.mark.parametrize("form", ["html", "markdown", "json"])
@@ -323,9 +342,7 @@ def test_every_form_of_the_report_is_marked(report, form):
 
 
 def report_csv(report):
-    from scoreprism.report._tables import render_csv
-
-    return render_csv(report)
+    return report.to_csv()
 
 
 def test_json_of_the_report_fits_its_schema(report):
@@ -337,7 +354,7 @@ def test_json_of_the_report_fits_its_schema(report):
     assert log["risk"] == "inf"
     twin = report.models["forest"].decompositions["log"].floored
     assert log["floored"]["floor"] == FLOOR
-    assert log["floored"]["mark"] == MARK
+    assert log["floored"]["risk"] == twin.risk
     assert log["floored"]["terms"]["reliability"]["estimate"] == twin.terms["reliability"]
     damaged = {**log, "floored": {**log["floored"], "floor": 0}}
     data["models"]["forest"]["losses"]["log"] = damaged
@@ -360,25 +377,23 @@ def test_report_on_several_models():
     found = summarize(y, {"twenty": s, "good": p, "ten": ten}, sections=sections)
     clipped = compare({"twenty": s, "good": p, "ten": ten}, y, clip=FLOOR, random_state=0)
     assert found.headline.startswith("good has the smallest log loss, ")
-    known = ", ".join(f"{clipped[name].risk:.4f}" for name in ("twenty", "ten"))
-    assert f"That of twenty and ten is infinite ({known} {MARK})." in found.headline
+    assert [m for m in found.models if found.models[m].findings[0].kind == "infinite_loss"] == ["twenty", "ten"]
+    assert "twenty and ten is infinite" in found.headline
     blocks = keyed(found.sections)
     glance = blocks["glance"]
     assert [column.title for column in glance.columns][2:4] == ["log loss", MARK]
     assert [row[3] for row in glance.rows] == [clipped[name].risk for name in ("good", "twenty", "ten")]
-    assert [row[0] for row in blocks["ranking-floored"].rows] == list(clipped.ranking())
+    assert [row[0] for row in glance.rows] == list(clipped.ranking())
     assert blocks["plane"].title == f"Resolution plane, {MARK}"
     assert blocks["waterfall"].title.endswith(MARK)
     gap = clipped.difference("ten", "twenty")
     row = next(r for r in blocks["differences-floored"].rows if r[:2] == ("ten − twenty", "loss"))
     assert row[2] == gap.risk
     only = summarize(y, {"twenty": s, "ten": ten}, sections=sections)
-    assert only.headline.startswith(
-        "The log loss of every model is infinite: each gave probability 0 to something that happened. twenty has the "
-        "smallest log loss, "
-    )
+    assert only.headline.startswith("The log loss of every model is infinite")
     assert MARK in only.headline
-    assert MARK in only["models"].meaning
+    assert [one.kind for one in only["models"].lead] == ["infinite_loss", "infinite_loss", "best_model", "behind"]
+    assert only["models"].lead[2].facts["floor"] == FLOOR
 
 
 def test_an_impossible_outcome_refutes_calibration_in_clusters():
@@ -406,9 +421,9 @@ def test_diagnose_shows_terms_and_names_the_option(file):
     found = call("diagnose", file, *ONE)
     flat = " ".join(found.stdout.split())
     assert "The log loss of forest is infinite" in flat
-    assert f"({MARK})" in flat
-    note = f"note: the log loss of forest is infinite; its terms are shown {MARK}. --clip chooses the distance, and "
-    assert f"{note}gates then use it\n" in found.stderr
+    assert f"{MARK[1:]} it is " in flat
+    note = f"note: the log loss of forest is infinite; its terms are shown {MARK}. Use --clip to choose the distance; "
+    assert f"{note}gates then use it too\n" in found.stderr
     assert "clip=" not in found.stdout + found.stderr
     assert "--clip" not in call("diagnose", file, *ONE, "--clip", "0.001").stderr
 
@@ -417,8 +432,8 @@ def test_gates_on_an_infinite_loss_fail_without_clip(file):
     gate = ("--max-reliability", "10", "--gate-on", "lower")  # tests/test_cli.py has every --gate-on
     failed = call("diagnose", file, *ONE, *gate, code=1)
     assert (
-        "gate failed: the estimate of the reliability of forest (log loss) is infinite, above --max-reliability 10 "
-        "(--clip judges it at a distance from 0 and 1)"
+        "gate failed: The lower 95 % bound of the reliability of forest (log loss) is infinite, above --max-reliability 10 "
+        "(--clip 1e-6 judges it at that distance from 0 and 1)"
     ) in failed.stderr
     call("diagnose", file, *ONE, *gate, "--clip", "0.0004")
 
@@ -426,7 +441,8 @@ def test_gates_on_an_infinite_loss_fail_without_clip(file):
 def test_compare_on_the_command_line(file):
     found = call("compare", file, "--target", "y", "--score", "forest", "--score", "ten", "--score", "good")
     flat = " ".join(found.stdout.split())
-    assert f"Models, smallest loss first, {MARK}" in flat
+    assert f"Paired differences of the log loss and its terms, {MARK}" in flat
+    assert "All models at a glance (log loss)" in flat
     assert "note: the log loss of forest, ten is infinite" in found.stderr
 
 
@@ -495,7 +511,8 @@ def test_a_floor_inside_a_cell_is_bounded():
 
 def test_sums_with_a_finer_law_say_what_was_not_moved():
     found = scale.decompose(rows(), target="y", score="p", q="q", loss="log", random_state=0)
-    assert found.floored.notes[-1] == "Q as summed: only S and C are kept away from 0 and 1"
+    (unmoved,) = select(found.floored.findings, "unclipped_levels")
+    assert unmoved.text == "Q as summed: only S and C are kept away from 0 and 1."
     assert sum(found.floored.terms.values()) == pytest.approx(found.floored.risk)
 
 
@@ -520,10 +537,11 @@ def test_report_from_sums_goes_on():
     found = summarize_sums(scale.summarize(data, target="y", score="p", by="g", time="t"))
     mark = "with scores kept 0.00013 from 0 and 1"  # 1/8000
     assert found.headline.startswith("The log loss of p is infinite")
-    assert f"W{mark[1:]}: " in found.headline
-    assert mark in found["segments"].meaning
-    drift = keyed(found.sections)["drift"]
-    assert drift.title == f"Change of the terms of the log loss, {mark}"
+    assert f"W{mark[1:]} it is " in found.headline
+    drift = keyed(found.sections)["drift-1-2"]
+    assert drift.title.startswith("Change of the terms of the log loss")
+    assert drift.title.endswith(mark)
+    assert mark in keyed(found.sections)["segments-1-1"].note
     assert all(cell is not None for row in drift.rows for cell in row)
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))

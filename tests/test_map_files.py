@@ -368,11 +368,11 @@ def test_a_limit_on_memory_is_seen_before_polars_aborts(file, megabytes):
 
 
 def test_unpacked_data_are_weighed_too(file, data, monkeypatch):
-    from scoreprism.cli import _memory
+    from scoreprism.cli import _polars_guards
 
     saved(file, "--target", "y", "--score", "good")
-    monkeypatch.setattr(_memory, "_limit", lambda: 3 * 10**9)
-    monkeypatch.setattr(_memory, "_used", lambda: 3 * 10**9 - 1000)
+    monkeypatch.setattr(_polars_guards, "_memory_limit", lambda: 3 * 10**9)
+    monkeypatch.setattr(_polars_guards, "_memory_used", lambda: 3 * 10**9 - 1000)
     data.write_parquet("rows.parquet")
     for source in ("-", "rows.parquet"):
         stdin = Path(file).read_bytes() if source == "-" else None

@@ -248,10 +248,11 @@ def test_identity_not_rejected_is_said():
     profile, delta = found.summary("ici"), found.summary("ici", method="delta")
     assert profile.degenerate
     assert profile.interval.low == 0.0
+    assert [(one.kind, one.facts["of"]) for one in profile.findings] == [("assumption", "near_profile")]
     assert profile.notes == (
-        "the identity map is not rejected at 5 %: the lower end is 0, and the standard error is no guide",
+        "The identity map is not rejected at 5 %: the lower end is 0, and the standard error is no guide.",
     )
-    assert delta.notes[0].startswith("the identity map is not rejected at 5 %: the delta method breaks down there")
+    assert delta.notes[0].startswith("The identity map is not rejected at 5 %: the delta method breaks down there")
 
 
 @pytest.mark.parametrize("name", ["platt", "temperature", "beta"])
@@ -325,7 +326,7 @@ def test_three_classes():
         "slope b",
         "slope c",
     }
-    assert found.notes == ("the ridge is part of the equation: intervals are of the penalised parameters",)
+    assert found.notes == ("The ridge is part of the equation: intervals are of the penalised parameters.",)
     band = found.law(s)
     np.testing.assert_allclose(band.law.sum(axis=1), 1, atol=1e-12)
     assert ((band.low < band.law) & (band.law < band.high)).all()
@@ -351,19 +352,19 @@ def test_a_beta_map_at_its_bound_says_so():
     y = (rng.random(400) < np.where(s < 0.5, 0.5, s)).astype(int)
     found = map_inference("beta", y, s)
     assert found.names == ("b", "c")
-    assert found.notes == ("a at the bound 0: the rest is conditional on that",)
+    assert found.notes == ("Fixed at the bound 0: a. The other parameters are estimated under this condition.",)
 
 
 def test_zeros_and_ones():
     y, s = binary()
     s[:3], y[:3] = 0.0, [0, 0, 1]
     found = map_inference("platt", y, s)
-    assert found.notes == ("3 rows with scores of 0 or 1 were read as the calibrator reads them",)
+    assert found.notes == ("3 rows with scores of 0 or 1 were read as the calibrator reads them.",)
     assert math.isinf(found.summary("reliability").plugin)
     assert math.isnan(found.summary("reliability").interval.low)
     for result in (found, found.summary("reliability"), found.law([0.0, 0.5, 1.0])):
         json.dumps(result.to_dict(), allow_nan=False)
-    assert found.summary("reliability").notes[0].startswith("infinite: a score of exactly 0 or 1")
+    assert found.summary("reliability").notes[0].startswith("Infinite: a score of exactly 0 or 1 is recalibrated")
     assert math.isfinite(found.summary("ici").std_error)
 
 
@@ -447,7 +448,9 @@ def test_arguments_in_another_order_few_rows_and_labels_are_noticed():
     y = (rng.random(40) < s).astype(int)
     with pytest.raises(InputError, match="calibrator must be a name or a Calibrator; got ndarray"):
         map_inference(y, s, "platt")
-    assert map_inference("platt", y, s).notes[-1] == "only 40 rows: large-sample errors and tests are too optimistic"
+    few = map_inference("platt", y, s)
+    assert [(one.kind, one.n) for one in few.findings] == [("few_rows", 40)]
+    assert few.notes[-1] == "Only 40 rows: large-sample errors and tests are too optimistic."
     hard = np.tile([0.0, 1.0], 100)
     outcome = np.where(rng.random(200) < 0.8, hard, 1 - hard).astype(int)
     with pytest.warns(HardLabelsWarning, match="are these predicted labels"):

@@ -510,7 +510,10 @@ def test_a_table_takes_options_and_leaves_out_what_cannot_be():
     assert table.terms == {"ece": float(ece(y, s, n_bins=5)), "ici": float(ici(y, s, smoother="platt"))}
     left = evaluate(np.zeros(40, dtype=int), s[:40], n_resamples=10, random_state=0)
     assert "auc" not in left.names
-    assert any(note.startswith("auc is left out: auc must have events and non-events") for note in left.notes)
+    (found,) = (one for one in left.findings if one.subject == "auc")
+    assert found.kind == "unavailable"
+    assert found.facts["reason"].startswith("auc must have events and non-events")
+    assert found.text.startswith("auc is not available: auc must have events and non-events")
     with pytest.raises(InputError, match="auc must have events"):
         evaluate(np.zeros(40, dtype=int), s[:40], metrics=["auc"])
     with pytest.raises(InputError) as error:

@@ -7,13 +7,21 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from scoreprism import compare, decompose, decompose_by
+from scoreprism import Sample, compare, decompose, decompose_by, make_report
 from scoreprism._fitting.crossfit import make_partitions
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._sample.fit_rows import FitRows
-from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator, SelectedCalibrator
+from scoreprism.calibrators import (
+    IsotonicCalibrator,
+    MonotoneSplineCalibrator,
+    OneVsRestCalibrator,
+    PlattCalibrator,
+    SelectedCalibrator,
+    VennAbersCalibrator,
+)
 from scoreprism.ensembles import aggregation_decomposition, stagewise_decomposition
 from scoreprism.exceptions import InputError
 from scoreprism.inference import grouping_test
@@ -72,7 +80,7 @@ def test_rows_of_the_same_score_and_outcome_are_told_apart_by_their_features():
 
     def home(rows):
         data = FitRows(s[rows], y[rows], None, 2, "probability")
-        return make_partitions(5, data, None, 3, 4, lambda: [x[rows], words[rows]])[1].home
+        return make_partitions(5, data, None, 3, 4, [x[rows], words[rows]])[1].home
 
     assert np.array_equal(home(order), home(np.arange(100))[:, order])
 
@@ -108,7 +116,7 @@ def test_twenty_partitions_by_hand():
     assert d.level_losses[:, 1] == pytest.approx(after, abs=1e-9)
     assert d.level_spreads[:, 1] == pytest.approx(v, abs=1e-9)
     assert d.terms["reliability"] == pytest.approx(np.mean((s - y) ** 2 - after + v), abs=1e-10)
-    assert d.notes[0] == "C = P(Y | S) is platt, cross-fitted in 5 folds, 20 times"
+    assert d.notes[0] == "C = P(Y | S) is platt, cross-fitted in 5 folds, 20 times."
 
 
 def test_each_partition_mixes_its_own_maps():
@@ -167,19 +175,21 @@ def test_levels_above_are_fitted_in_the_first_partitions():
     assert d.level_losses[:, 1] == pytest.approx(after, abs=1e-9)
     one = decompose(y, s, X, **options)  # a classifier of another maker is fitted once
     assert one.rows[:, 1] == pytest.approx(gains[0], abs=1e-8)
-    assert one.notes[1] == "Q = P(Y | S, X) fitted by LogisticRegression, cross-fitted in 5 folds"
-    assert d.notes[1] == "Q = P(Y | S, X) fitted by LogisticRegression, cross-fitted in 5 folds, 2 times"
+    assert one.notes[1] == "Q = P(Y | S, X) is fitted by LogisticRegression, cross-fitted in 5 folds."
+    assert d.notes[1] == "Q = P(Y | S, X) is fitted by LogisticRegression, cross-fitted in 5 folds, 2 times."
 
 
 def test_how_often_laws_are_fitted_is_said():
     X, y, s, _ = rows()
-    notes = decompose(y, s, X, reference="logistic").notes
-    assert notes[0].endswith("cross-fitted in 5 folds, 20 times")
-    assert notes[1] == "Q = P(Y | S, X) fitted by a stack of logistic, cross-fitted in 5 folds, 3 times"
+    found = decompose(y, s, X, reference="logistic")
+    notes, facts = found.notes, [one.facts for one in found.findings[:2]]
+    assert [(one["folds"], one["times"]) for one in facts] == [(5, 20), (5, 3)]
+    assert notes[0].endswith("cross-fitted in 5 folds, 20 times.")
+    assert notes[1] == "Q = P(Y | S, X) is fitted by a stack of logistic, cross-fitted in 5 folds, 3 times."
     _, labels, law, _ = classes()
-    assert decompose(labels, law).notes[0].endswith("cross-fitted in 5 folds, 4 times")
+    assert decompose(labels, law).notes[0].endswith("cross-fitted in 5 folds, 4 times.")
     foreign = decompose(y, s, calibrator=LogisticRegression()).notes[0]
-    assert foreign == "C = P(Y | S) is LogisticRegression, cross-fitted in 5 folds, 4 times"
+    assert foreign == "C = P(Y | S) is LogisticRegression, cross-fitted in 5 folds, 4 times."
 
 
 def test_repeats_must_be_a_number():
@@ -337,3 +347,39 @@ def test_pooling_moves_the_estimate_by_little(monkeypatch):
     assert pooled.terms["reliability"] == pytest.approx(
         exact.terms["reliability"], abs=0.04 * exact.std_error["reliability"]
     )
+
+
+# ── maps that deal rows to folds of their own ───────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        SelectedCalibrator(),
+        SelectedCalibrator(loss="brier", cv=3),
+        OneVsRestCalibrator(SelectedCalibrator()),
+        VennAbersCalibrator(cv=5),
+        MonotoneSplineCalibrator(penalty="cv", n_basis=6),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_map_that_deals_rows_to_folds_sees_rows_not_scores(calibrator, weighted):
+    """A tree with five leaves, far off. As cells of equal scores it has ten lines, too few to choose a map by."""
+    rng = np.random.default_rng(3)
+    score = rng.choice([0.05, 0.2, 0.45, 0.7, 0.95], 900)
+    y = (rng.random(900) < 0.2 + 0.3 * score).astype(int)
+    sample = Sample.of(y, score, sample_weight=rng.integers(1, 4, 900).astype(float) if weighted else None)
+    data = sample.fit_rows()
+    home, held = vars(make_partitions(5, data, None, SEED, 20)[1]).values()
+    before, after = (-np.log(np.where(y == 1, score, 1.0 - score)), np.zeros(900))
+    for line in home[:4]:  # as many as a report looks at
+        for fold in range(5):
+            train, test = held[line[held] != fold], line == fold
+            weight = None if data.weight is None else data.weight[train]
+            law = clone(calibrator).fit(score[train], y[train], weight).calibrate(score[test])
+            after[test] -= np.log(np.where(y[test] == 1, law, 1.0 - law)) / 4
+    table = make_report(sample, loss="log", calibrators=[calibrator], sections=["recalibration"]).sections[0].blocks[0]
+    gain = table.rows[1][-1].estimate
+    assert gain == pytest.approx(np.average(before - after, weights=sample.weight), abs=1e-9)
+    assert gain > 0.2  # the identity, which ten lines chose, gains nothing

@@ -255,7 +255,7 @@ def test_an_infinite_loss_has_no_interval():
     assert np.isinf(result.terms["loss"])
     assert np.isnan(result.interval("reliability").low)
     assert np.isnan(result.std_error["gain"])
-    assert "cannot be said: the loss is infinite" in repr(result)
+    assert "Whether recalibration pays cannot be determined: the loss is infinite." in " ".join(repr(result).split())
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert plain["terms"]["loss"] == "inf"
     assert plain["intervals"]["reliability"] == ["nan", "nan"]
@@ -428,10 +428,12 @@ def test_the_same_rows_twice_are_told(splits):
     with pytest.warns(DoubleUseWarning) as caught:
         result = boot([splits[0], splits[0], splits[2]])
     assert [str(one.message).partition(":")[0] for one in caught] == [
-        "train and calibration are the same rows",
+        "Train and calibration are the same rows",
         "GaussianNB was trained on these rows (the means of its classes are theirs)",
     ]
-    assert "train and calibration are the same rows" in " ".join(result.notes)
+    found = [one.message.finding for one in caught]
+    assert [(one.kind, one.level) for one in found] == [("parts_share_rows", 0), ("trained_on_rows", 0)]
+    assert found[0] in result.findings
 
 
 # ── classifiers inside ──────────────────────────────────────────────────────────────────────────────

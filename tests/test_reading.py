@@ -21,11 +21,12 @@ from hypothesis import strategies as st
 
 import scoreprism
 from scoreprism._core.parquet_pages import read_footer
-from scoreprism.cli._reading import Reading, Roles, read_predictions
-from scoreprism.cli._text import DELIMITERS
+from scoreprism.cli._column_roles import GivenRoles
+from scoreprism.cli._read_sample import ReadOptions, read_sample, read_table
+from scoreprism.cli._text_files import DELIMITERS
 from scoreprism.exceptions import InputError
 
-YS = Roles(target="y", scores=("s",))
+YS = GivenRoles(target="y", scores=("s",))
 PLAIN = "y,s\n1,0.75\n0,0.25\n1,0.5\n"
 
 
@@ -33,12 +34,17 @@ PLAIN = "y,s\n1,0.75\n0,0.25\n1,0.5\n"
 def read(tmp_path):
     """Write bytes or text to a file and read it."""
 
-    def reader(content, roles=YS, name="data.csv", **reading):
+    def reader(content, roles=YS, name="data.csv", whole=False, **options):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return read_predictions(str(path), roles, Reading(**reading))
+        return (read_table if whole else read_sample)(str(path), roles, ReadOptions(**options))
 
     return reader
+
+
+def labels_of(found) -> list:
+    """The label of every row."""
+    return found.sample.classes[found.sample.y].tolist()
 
 
 def refused(read, *arguments, **options) -> str:
@@ -55,10 +61,9 @@ def refused(read, *arguments, **options) -> str:
 
 def test_a_plain_file(read):
     found = read(PLAIN)
-    assert found.y.tolist() == [1, 0, 1]
-    assert found.y.dtype == np.int64
-    assert found.scores["s"].tolist() == [0.75, 0.25, 0.5]
-    assert found.pos_label is None
+    assert labels_of(found) == [1, 0, 1]
+    assert found.sample.predictions["s"].tolist() == [0.75, 0.25, 0.5]
+    assert found.sample.classes.tolist() == [0, 1]
     assert found.notes == ()
     assert found.origin.name == "data.csv"
     assert found.origin.sha256 == hashlib.sha256(PLAIN.encode()).hexdigest()
@@ -77,8 +82,8 @@ def test_delimiters_line_ends_and_marks_at_the_start(read, delimiter, ends, star
     start = start if start != "blank lines" else 2 * ends
     content = start + ends.join(["y,s,note", "1,0.75,a", "0,0.25,b", ""]).replace(",", delimiter)
     found = read(content)
-    assert found.y.tolist() == [1, 0]
-    assert found.scores["s"].tolist() == [0.75, 0.25]
+    assert labels_of(found) == [1, 0]
+    assert found.sample.predictions["s"].tolist() == [0.75, 0.25]
 
 
 def test_gzip_and_every_binary_kind_give_the_same(read, tmp_path):
@@ -89,10 +94,10 @@ def test_gzip_and_every_binary_kind_give_the_same(read, tmp_path):
     contents = [(tmp_path / name).read_bytes() for name in "abc"]
     contents += [frame.write_csv().encode(), *(gzip.compress(content) for content in contents)]
     for number, content in enumerate(contents):
-        found = read(content, Roles("y", ("s",), groups=("g",)), name=f"x[{number}]*")  # no pattern for polars
-        assert found.y.tolist() == [1, 0, 1]
-        assert found.scores["s"].tolist() == [0.75, 0.25, 0.5]
-        assert found.segments["g"].tolist() == ["a", "(missing)", "b"]
+        found = read(content, GivenRoles("y", ("s",), groups=("g",)), name=f"x[{number}]*")  # no pattern for polars
+        assert labels_of(found) == [1, 0, 1]
+        assert found.sample.predictions["s"].tolist() == [0.75, 0.25, 0.5]
+        assert found.sample.segments["g"].tolist() == ["a", "(missing)", "b"]
         assert found.origin.sha256 == hashlib.sha256(content).hexdigest()
 
 
@@ -104,17 +109,17 @@ def test_a_file_that_pandas_wrote(read):
         frame.to_parquet(buffer)
     except ImportError:
         pytest.skip("no engine for Parquet")
-    found = read(buffer.getvalue(), Roles("y", ("s",), features=("x",), pos_label="yes"), name="a.parquet")
-    assert found.y.tolist() == ["no", "yes"]
-    assert found.scores["s"].tolist() == [0.25, 0.75]
-    assert found.X["x"].to_list() == [1.0, None]
+    found = read(buffer.getvalue(), GivenRoles("y", ("s",), features=("x",), pos_label="yes"), name="a.parquet")
+    assert labels_of(found) == ["no", "yes"]
+    assert found.sample.predictions["s"].tolist() == [0.25, 0.75]
+    assert found.sample.X["x"].to_list() == [1.0, None]
 
 
 def test_stdin(tmp_path):
     program = (
-        "import sys\nfrom scoreprism.cli._reading import *\n"
-        "found = read_predictions('-', Roles('y', ('s',)), Reading())\n"
-        "print(found.origin.name, found.origin.sha256, found.scores['s'].tolist())\n"
+        "from scoreprism.cli._column_roles import GivenRoles\nfrom scoreprism.cli._read_sample import *\n"
+        "found = read_sample('-', GivenRoles('y', ('s',)), ReadOptions())\n"
+        "print(found.origin.name, found.origin.sha256, found.sample.predictions['s'].tolist())\n"
     )
     parquet = io.BytesIO()
     pl.DataFrame({"y": [1, 0, 1], "s": [0.75, 0.25, 0.5]}).write_parquet(parquet)
@@ -128,32 +133,32 @@ def test_integers_first_and_halves_later_stay_halves(read):
     """Readers that guess types from the first rows make 0 or 1 of the halves."""
     content = "y,s\n" + "1,1\n0,0\n" * 20_000 + "1,0.5\n" * 10
     found = read(content)
-    assert np.count_nonzero(found.scores["s"] == 0.5) == 10
+    assert np.count_nonzero(found.sample.predictions["s"] == 0.5) == 10
 
 
 def test_blanks_around_values_and_blank_lines_do_not_matter(read):
-    found = read("y,s,g\n\n 1 , 0.75 , a \n\n0\t,0.25,a\n\n\n", Roles("y", ("s",), groups=("g",)))
-    assert found.y.tolist() == [1, 0]
-    assert found.scores["s"].tolist() == [0.75, 0.25]
-    assert found.segments["g"].tolist() == ["a", "a"]
+    found = read("y,s,g\n\n 1 , 0.75 , a \n\n0\t,0.25,a\n\n\n", GivenRoles("y", ("s",), groups=("g",)))
+    assert labels_of(found) == [1, 0]
+    assert found.sample.predictions["s"].tolist() == [0.75, 0.25]
+    assert found.sample.segments["g"].tolist() == ["a", "a"]
 
 
 def test_excel_says_what_separates(read):
-    assert read("sep=;\r\ny;s\r\n1;0.75\r\n0;0.25\r\n").scores["s"].tolist() == [0.75, 0.25]
+    assert read("sep=;\r\ny;s\r\n1;0.75\r\n0;0.25\r\n").sample.predictions["s"].tolist() == [0.75, 0.25]
 
 
 def test_decimal_commas(read):
     found = read("y;s\n1;0,75\n0;2,5e-1\n", decimal_comma=True)
-    assert found.scores["s"].tolist() == [0.75, 0.25]
+    assert found.sample.predictions["s"].tolist() == [0.75, 0.25]
 
 
 def test_encodings(read):
     content = "y,s\ncafé,0.75\nthé,0.25\n"
-    roles = Roles("y", ("s",), pos_label="café")
+    roles = GivenRoles("y", ("s",), pos_label="café")
     for encoding in ("latin-1", "utf-16", "utf-8-sig", "cp1252", "utf-32"):
         found = read(content.encode(encoding), roles, encoding=encoding)
-        assert found.y.tolist() == ["café", "thé"]
-        assert found.pos_label == "café"
+        assert labels_of(found) == ["café", "thé"]
+        assert found.sample.classes[1] == "café"
 
 
 @pytest.mark.parametrize(
@@ -171,23 +176,22 @@ def test_encodings(read):
     ],
 )
 def test_labels_are_taken_as_they_stand(read, texts, outcomes, pos_label):
-    found = read(f"y,s\n{texts[0]},0.25\n{texts[1]},0.75\n", Roles("y", ("s",), pos_label=pos_label))
-    assert found.y.tolist() == outcomes
-    assert [type(v) for v in found.y.tolist()] == [type(v) for v in outcomes]
+    found = read(f"y,s\n{texts[0]},0.25\n{texts[1]},0.75\n", GivenRoles("y", ("s",), pos_label=pos_label))
+    assert labels_of(found) == outcomes
+    assert [type(v) for v in labels_of(found)] == [type(v) for v in outcomes]
 
 
 def test_missing_values_are_dropped_only_on_request(read):
     content = "y,s,w\n1,0.75,1\nNA,0.5,1\n0,n/a,\n0,0.25,2\n1, ,1\n"
-    roles = Roles("y", ("s",), weight="w")
+    roles = GivenRoles("y", ("s",), weight="w")
     message = refused(read, content, roles)
     assert message == (
         "target 'y' must have no missing values; got 1 of 5 missing, first in data row 2, written 'NA'. "
         "Fill them in, or pass --drop-missing to leave these rows out. If it is a label, rename it."
     )
     found = read(content, roles, drop_missing=True)
-    assert found.y.tolist() == [1, 0]
-    assert found.weight.tolist() == [1.0, 2.0]
-    assert found.table.height == 2
+    assert labels_of(found) == [1, 0]
+    assert found.sample.weight.tolist() == [1.0, 2.0]
     (note,) = found.notes
     assert note == (
         "3 rows of 5 dropped: 2 missing in score 's', written 'n/a'; 1 missing in target 'y', written 'NA'; "
@@ -199,30 +203,30 @@ def test_missing_values_are_dropped_only_on_request(read):
 @pytest.mark.parametrize("missing", ["", "NA", "N/A", "null", "None", "NaN", "-", ".", "?", "nan", " "])
 def test_spellings_of_missing(read, missing):
     assert "2 of 4 missing, first in data row 3" in refused(read, f"y,s\n1,1\n0,0\n1,{missing}\n0,{missing}\n")
-    found = read(f"y,s,x\n1,1,{missing}\n0,0,2\n", Roles("y", ("s",), features=("x",)))
-    assert found.X["x"].to_list() == [None, 2.0]
+    found = read(f"y,s,x\n1,1,{missing}\n0,0,2\n", GivenRoles("y", ("s",), features=("x",)))
+    assert found.sample.X["x"].to_list() == [None, 2.0]
 
 
 def test_rows_in_messages_are_those_of_the_file_after_rows_were_dropped(read):
     content = "y,p_a,p_b\n,0.5,0.5\na,0.5,0.5\nb,0.5,0.4\n"
-    message = refused(read, content, Roles("y", ("p_*",)), drop_missing=True)
+    message = refused(read, content, GivenRoles("y", ("p_*",)), drop_missing=True)
     assert "score 'p' must have rows that sum to 1 within 1e-06; got 0.9 in data row 3 (1 of 2 rows)" in message
 
 
 def test_features_are_numbers_or_text(read):
     content = "y,s,a,b,id\n1,0.75,1.5,u,n1\n0,0.25,,v,n2\n1,0.5,-2,u,n3\n"
-    found = read(content, Roles("y", ("s",), all_features=True))
-    assert found.X.columns == ["a", "b"]
-    assert found.X["a"].to_list() == [1.5, None, -2.0]
-    assert found.X["b"].to_list() == ["u", "v", "u"]
+    found = read(content, GivenRoles("y", ("s",), all_features=True))
+    assert found.sample.X.columns == ["a", "b"]
+    assert found.sample.X["a"].to_list() == [1.5, None, -2.0]
+    assert found.sample.X["b"].to_list() == ["u", "v", "u"]
     assert found.notes == ("Column 'id' is left out of the features: its texts all differ, as names do.",)
     assert found.origin.details["columns"]["features"] == ["a", "b"]
-    assert read(content, Roles("y", ("s",), features=("id",))).X["id"].to_list() == ["n1", "n2", "n3"]
+    assert read(content, GivenRoles("y", ("s",), features=("id",))).sample.X["id"].to_list() == ["n1", "n2", "n3"]
 
 
 def test_a_feature_of_numbers_and_words_says_so(read):
-    found = read("y,s,c\n1,0.75,1\n0,0.25,x\n1,0.5,1\n", Roles("y", ("s",), features=("c",)))
-    assert found.X["c"].to_list() == ["1", "x", "1"]
+    found = read("y,s,c\n1,0.75,1\n0,0.25,x\n1,0.5,1\n", GivenRoles("y", ("s",), features=("c",)))
+    assert found.sample.X["c"].to_list() == ["1", "x", "1"]
     assert found.notes == ("Feature 'c' is read as text: some values are no finite numbers, first 'x' in data row 2.",)
 
 
@@ -241,20 +245,20 @@ def test_a_feature_of_numbers_and_words_says_so(read):
     ],
 )
 def test_times(read, texts, times):
-    found = read(f"y,s,t\n1,0.75,{texts[0]}\n0,0.25,{texts[1]}\n", Roles("y", ("s",), time="t"))
-    np.testing.assert_array_equal(found.time, times)
-    assert found.time.dtype.kind == times.dtype.kind
+    found = read(f"y,s,t\n1,0.75,{texts[0]}\n0,0.25,{texts[1]}\n", GivenRoles("y", ("s",), time="t"))
+    np.testing.assert_array_equal(found.sample.time, times)
+    assert found.sample.time.dtype.kind == times.dtype.kind
 
 
 def test_times_in_another_form_and_from_parquet(read):
-    roles = Roles("y", ("s",), time="t")
+    roles = GivenRoles("y", ("s",), time="t")
     found = read("y,s,t\n1,0.75,03/04/2024\n0,0.25,05/04/2024\n", roles, time_format="%d/%m/%Y")
-    assert found.time.astype("datetime64[D]").astype(str).tolist() == ["2024-04-03", "2024-04-05"]
+    assert found.sample.time.astype("datetime64[D]").astype(str).tolist() == ["2024-04-03", "2024-04-05"]
     typed = io.BytesIO()
     dates = pl.Series([0, 19_000], dtype=pl.Date)  # days since 1970
     pl.DataFrame({"y": [1, 0], "s": [0.75, 0.25], "t": dates}).write_parquet(typed)
     found = read(typed.getvalue(), roles)
-    assert found.time.astype("datetime64[D]").astype(int).tolist() == [0, 19_000]
+    assert found.sample.time.astype("datetime64[D]").astype(int).tolist() == [0, 19_000]
 
 
 # Models of several classes
@@ -263,11 +267,10 @@ def test_times_in_another_form_and_from_parquet(read):
 @pytest.mark.parametrize("score", ["p_*", "p_a,p_b,p_c", "p_c, p_a, p_b"])
 def test_wide_scores_are_one_model_in_any_order(read, score):
     content = "y,p_a,p_b,p_c\na,0.5,0.25,0.25\nb,0.25,0.5,0.25\nc,0,0,1\n"
-    found = read(content, Roles("y", (score,)))
-    assert list(found.scores) == ["p"]
-    frame = found.scores["p"]
-    assert frame.select("a", "b", "c").rows() == [(0.5, 0.25, 0.25), (0.25, 0.5, 0.25), (0.0, 0.0, 1.0)]
-    assert sorted(frame.columns) == ["a", "b", "c"]
+    found = read(content, GivenRoles("y", (score,)))
+    assert list(found.sample.predictions) == ["p"]
+    law = pl.DataFrame(found.sample.predictions["p"], schema=found.sample.classes.tolist())
+    assert law.select("a", "b", "c").rows() == [(0.5, 0.25, 0.25), (0.25, 0.5, 0.25), (0.0, 0.0, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -287,13 +290,11 @@ def test_columns_are_matched_with_labels(read, labels, columns, score):
         law = [[0.5, 0.5, 0.0]] * 3
     rows = [[label, *map(str, row)] for label, row in zip(labels, law, strict=True)]
     content = "\n".join(",".join(row) for row in [["target", *columns], *rows])
-    found = read(content, Roles("target", (score,)))
-    (frame,) = found.scores.values()
-    assert set(frame.columns) == {str(label) for label in found.y.tolist()}
-    names = {str(label): number for number, label in enumerate(found.y.tolist())}
-    if len(names) == 3:
-        for label, number in names.items():
-            assert frame[label][number] == 1.0
+    found = read(content, GivenRoles("target", (score,)))
+    (law,) = found.sample.predictions.values()
+    assert set(found.sample.classes.tolist()) == set(labels_of(found))
+    if len(set(labels_of(found))) == 3:
+        assert (law[np.arange(3), found.sample.y] == 1.0).all()
 
 
 def test_the_library_takes_what_was_read(read):
@@ -302,43 +303,43 @@ def test_the_library_takes_what_was_read(read):
     law = rng.dirichlet([2, 2, 2], 200)
     y = np.array([rng.choice(3, p=row) for row in law])
     lines = ["p_2,y,p_0,p_1", *(f"{c!r},{k},{a!r},{b!r}" for k, (a, b, c) in zip(y, law.tolist(), strict=True))]
-    found = read("\n".join(lines), Roles("y", ("p_*",)))
-    result = scoreprism.decompose(found.y, found.scores["p"], loss="log", random_state=0)
+    found = read("\n".join(lines), GivenRoles("y", ("p_*",)))
+    result = scoreprism.decompose(found.sample, loss="log", random_state=0)
     assert result.risk == pytest.approx(-np.log(law[np.arange(200), y]).mean(), rel=1e-12)
 
 
 def test_wide_scores_that_do_not_fit(read):
     content = "y,p_a,p_b,q\nc,0.5,0.5,1\na,0.5,0.5,1\nb,0.5,0.5,1\n"
-    message = refused(read, content, Roles("y", ("p_*",)))
+    message = refused(read, content, GivenRoles("y", ("p_*",)))
     assert "columns for 'a', 'b' beside the labels 'a', 'b', 'c'" in message
-    assert "two labels for score 'q', which is one column" in refused(read, content, Roles("y", ("q",)))
-    assert "got 'q*', which fits 0 columns. The columns are" in refused(read, content, Roles("y", ("q*",)))
-    assert "must have one *" in refused(read, content, Roles("y", ("*_*",)))
+    assert "two labels for score 'q', which is one column" in refused(read, content, GivenRoles("y", ("q",)))
+    assert "got 'q*', which fits 0 columns. The columns are" in refused(read, content, GivenRoles("y", ("q*",)))
+    assert "must have one *" in refused(read, content, GivenRoles("y", ("*_*",)))
     assert "each name in --score must be a column of the file; got 'p_z'" in refused(
-        read, content, Roles("y", ("p_a,p_z",))
+        read, content, GivenRoles("y", ("p_a,p_z",))
     )
-    assert "must be named once" in refused(read, content, Roles("y", ("p_a", "p_a")))
+    assert "must be named once" in refused(read, content, GivenRoles("y", ("p_a", "p_a")))
 
 
 def test_language_models(read):
     content = "question,confidence,correct\nq1,0.75,true\nq2,0.25,false\n"
-    found = read(content, Roles())
+    found = read(content, GivenRoles())
     assert found.notes == ("Columns 'confidence' and 'correct' are taken for score and target.",)
-    assert found.scores["confidence"].tolist() == [0.75, 0.25]
-    assert found.y.tolist() == [True, False]
-    assert "no --target and no --score. The columns are 'a', 'b'." in refused(read, "a,b\n1,2\n", Roles())
+    assert found.sample.predictions["confidence"].tolist() == [0.75, 0.25]
+    assert labels_of(found) == [True, False]
+    assert "no --target and no --score. The columns are 'a', 'b'." in refused(read, "a,b\n1,2\n", GivenRoles())
 
 
 def test_language_models_with_one_name_given(read):
     content = "confidence,correct\n0.75,true\n0.25,false\n"
-    assert read(content, Roles(scores=("confidence",))).y.tolist() == [True, False]
-    assert "taken for" in read(content, Roles(scores=("confidence",))).notes[0]
-    other = refused(read, content.replace("co", "Co"), Roles())
+    assert labels_of(read(content, GivenRoles(scores=("confidence",)))) == [True, False]
+    assert "taken for" in read(content, GivenRoles(scores=("confidence",))).notes[0]
+    other = refused(read, content.replace("co", "Co"), GivenRoles())
     assert "Did you mean --target 'Correct' --score 'Confidence'? The columns are" in other
 
 
 def test_a_forgotten_target_is_asked_for(read):
-    assert refused(read, PLAIN, Roles(scores=("s",))) == (
+    assert refused(read, PLAIN, GivenRoles(scores=("s",))) == (
         "a target and a score must be named; got no --target. The columns are 'y', 's'."
     )
 
@@ -348,52 +349,55 @@ WIDE = "y,p_a,p_none\na,0.75,0.25\nnone,0.25,0.75\na,0.5,0.5\n"
 
 @pytest.mark.parametrize("score", ["p_*", "p_a,p_none"])
 def test_a_class_may_be_called_like_a_missing_value(read, score):
-    assert read(WIDE, Roles("y", (score,))).y.tolist() == ["a", "none", "a"]
-    message = refused(read, WIDE.replace("\nnone", "\nNA"), Roles("y", (score,)))
+    assert labels_of(read(WIDE, GivenRoles("y", (score,)))) == ["a", "none", "a"]
+    message = refused(read, WIDE.replace("\nnone", "\nNA"), GivenRoles("y", (score,)))
     assert "1 of 3 missing, first in data row 2, written 'NA'" in message
     assert message.endswith("If it is a label, rename it.")
 
 
 def test_a_positive_label_may_be_called_like_a_missing_value(read):
     content = "y,s\nNA,0.75\nyes,0.25\nNA,0.5\n,0.5\n"
-    found = read(content, Roles("y", ("s",), pos_label="NA"), drop_missing=True)
-    assert found.y.tolist() == ["NA", "yes", "NA"]
+    found = read(content, GivenRoles("y", ("s",), pos_label="NA"), drop_missing=True)
+    assert labels_of(found) == ["NA", "yes", "NA"]
     assert "only missing values, written 'NA', 'none'. Name" in refused(read, "y,s\nNA,0.75\nnone,0.25\n")
 
 
 def test_a_positive_label_of_three_speaks_of_options(read):
     content = "y,p_a,p_b,p_c\na,0.5,0.25,0.25\nb,0.25,0.5,0.25\nc,0.25,0.25,0.5\n"
-    message = refused(read, content, Roles("y", ("p_*",), pos_label="a"))
+    message = refused(read, content, GivenRoles("y", ("p_*",), pos_label="a"))
     assert message.startswith("--pos-label must be left out where the target has more than two labels; got 'a', 'b'")
 
 
 @pytest.mark.parametrize("role", ["reference", "latent"])
 def test_a_score_is_not_its_own_reference(read, role):
-    assert f"--{role} must not be a score" in refused(read, PLAIN, Roles("y", ("s",), **{role: "s"}))
+    assert f"--{role} must not be a score" in refused(read, PLAIN, GivenRoles("y", ("s",), **{role: "s"}))
 
 
 def test_clusters(read):
     content = "y,s,c\n1,0.75,7\n1,0.25,007\n0,0.5,x y\n"
-    found = read(content, Roles("y", ("s",), cluster="c", groups=("c",)))
-    assert found.cluster.tolist() == ["7", "007", "x y"]
+    found = read(content, GivenRoles("y", ("s",), cluster="c", groups=("c",)))
+    assert len(set(found.sample.groups.tolist())) == 3
     assert found.origin.details["columns"]["cluster"] == "c"
     gap = content.replace("007", "")
-    assert "cluster 'c' must have no missing values; got 1 of 3" in refused(read, gap, Roles("y", ("s",), cluster="c"))
-    assert read(gap, Roles("y", ("s",), cluster="c"), drop_missing=True).cluster.tolist() == ["7", "x y"]
-    assert "cluster must have no other role" in refused(read, content, Roles("y", ("s",), cluster="s"))
-    assert "must be a column" in refused(read, content, Roles("y", ("s",), cluster="d"))
-    assert "--all-features must find some" in refused(read, content, Roles("y", ("s",), cluster="c", all_features=True))
+    assert "cluster 'c' must have no missing values; got 1 of 3" in refused(
+        read, gap, GivenRoles("y", ("s",), cluster="c")
+    )
+    assert read(gap, GivenRoles("y", ("s",), cluster="c"), drop_missing=True).sample.groups.tolist() == [0, 1]
+    assert "cluster must have no other role" in refused(read, content, GivenRoles("y", ("s",), cluster="s"))
+    assert "must be a column" in refused(read, content, GivenRoles("y", ("s",), cluster="d"))
+    assert "--all-features must find some" in refused(
+        read, content, GivenRoles("y", ("s",), cluster="c", all_features=True)
+    )
 
 
 def test_without_a_target_every_column_is_kept_as_text(read):
     content = 'id,s,x\n007,0.750,"a,b"\n8,0.25,\n'
-    found = read(content, Roles(scores=("s",)), whole=True)
-    assert found.y is None
+    found = read(content, GivenRoles(scores=("s",)), whole=True)
     assert found.table.rows() == [("007", "0.750", "a,b"), ("8", "0.25", None)]
     assert found.table.columns == ["id", "s", "x"]
-    assert read(content, Roles(), whole=True).table.rows() == found.table.rows()
+    assert read(content, GivenRoles(), whole=True).table.rows() == found.table.rows()
     assert "written again must have names of their own; got 'a' twice" in refused(
-        read, "a,a,s\n1,2,0.5\n", Roles(scores=("s",)), whole=True
+        read, "a,a,s\n1,2,0.5\n", GivenRoles(scores=("s",)), whole=True
     )
 
 
@@ -495,12 +499,12 @@ def test_other_options_that_do_not_fit(read):
     assert "must be text in ascii" in refused(read, "y,s\né,1\n", encoding="ascii")
     assert "no value may hold a point" in refused(read, "y;s\n1;0.75\n0;0,5\n", decimal_comma=True)
     assert "--pos-label must be one of the labels of the target; got '2'. The labels are '0', '1'." in refused(
-        read, PLAIN, Roles("y", ("s",), pos_label="2")
+        read, PLAIN, GivenRoles("y", ("s",), pos_label="2")
     )
-    assert "the target must not be a feature" in refused(read, PLAIN, Roles("y", ("s",), features=("y",)))
-    assert "the target must have no other role" in refused(read, PLAIN, Roles("y", ("y",)))
-    assert "no --score. The columns are 'y', 's'." in refused(read, PLAIN, Roles("y"))
-    assert "no column without another role" in refused(read, PLAIN, Roles("y", ("s",), all_features=True))
+    assert "the target must not be a feature" in refused(read, PLAIN, GivenRoles("y", ("s",), features=("y",)))
+    assert "the target must have no other role" in refused(read, PLAIN, GivenRoles("y", ("y",)))
+    assert "no --score. The columns are 'y', 's'." in refused(read, PLAIN, GivenRoles("y"))
+    assert "no column without another role" in refused(read, PLAIN, GivenRoles("y", ("s",), all_features=True))
     assert "some row must have no missing value" in refused(read, "y,s\n1,\n,1\n0,\n", drop_missing=True)
 
 
@@ -520,7 +524,7 @@ def test_other_options_that_do_not_fit(read):
 )
 def test_other_columns_that_are_wrong(read, column, roles, words):
     content = f"y,s,c\n1,0.75,{column[0]}\n0,0.25,{column[1]}\n"
-    assert words in refused(read, content, Roles("y", ("s",), **roles))
+    assert words in refused(read, content, GivenRoles("y", ("s",), **roles))
 
 
 def test_swapped_classes_are_refused_where_that_is_no_accident(read):
@@ -528,10 +532,10 @@ def test_swapped_classes_are_refused_where_that_is_no_accident(read):
     content = "y,s\n" + "".join(f"{int(i < 20)},{(i + 1) / 50}\n" for i in range(40))
     message = refused(read, content)
     assert "an area under the ROC curve of 0.000" in message
-    assert read(content, as_given=True).scores["s"].size == 40
-    assert read(content, Roles("y", ("s",), pos_label="0")).pos_label == 0
+    assert read(content, as_given=True).sample.predictions["s"].size == 40
+    assert read(content, GivenRoles("y", ("s",), pos_label="0")).sample.classes.tolist() == [1, 0]
     few = "y,s\n" + "".join(f"{int(i < 5)},{(i + 1) / 50}\n" for i in range(10))  # z = −2.6: may be chance
-    assert read(few).scores["s"].size == 10
+    assert read(few).sample.predictions["s"].size == 10
 
 
 def test_the_evidence_for_swapped_classes_is_that_of_mann_and_whitney(read):
@@ -582,7 +586,7 @@ def test_parquet_with_flipped_bits_is_refused_or_read_and_never_crashes(read, pa
         except InputError as error:
             outcomes.append(str(error))
         else:
-            assert found.y.shape == found.scores["s"].shape
+            assert found.sample.y.shape == found.sample.predictions["s"].shape
     assert len(outcomes) > 20
     assert all(message.isprintable() for message in outcomes)
     assert capfd.readouterr().err == ""  # a panic of Rust writes there
@@ -604,7 +608,7 @@ def test_parquet_is_measured_before_it_is_read(read, tmp_path):
         assert read_footer(file, "big").rows == rows
     started = time.process_time()
     with pytest.raises(InputError, match="must take at most 0.1 GB in memory; got about 0.16 GB for 10000000 rows"):
-        read_predictions(str(tmp_path / "big.parquet"), YS, Reading(max_gigabytes=0.1))
+        read_sample(str(tmp_path / "big.parquet"), YS, ReadOptions(max_gigabytes=0.1))
     assert time.process_time() - started < 2.0
 
 
@@ -626,8 +630,8 @@ def test_only_named_columns_of_parquet_are_decoded(read):
     """A column of lists cannot be a feature, and does not matter where nobody asks for it."""
     buffer = io.BytesIO()
     pl.DataFrame({"y": [1, 0], "s": [0.75, 0.25], "l": [[1], [2, 3]]}).write_parquet(buffer)
-    assert read(buffer.getvalue()).table.columns == ["y", "s"]
-    message = refused(read, buffer.getvalue(), Roles("y", ("s",), features=("l",)))
+    assert labels_of(read(buffer.getvalue())) == [1, 0]
+    message = refused(read, buffer.getvalue(), GivenRoles("y", ("s",), features=("l",)))
     assert "feature 'l' must hold plain values; got values of type List(Int64)" in message
 
 
@@ -661,7 +665,7 @@ def test_typed_scores_that_are_wrong(read, values, words):
 def test_typed_targets(read, values, outcomes):
     buffer = io.BytesIO()
     pl.DataFrame({"y": values, "s": [0.75, 0.25]}).write_parquet(buffer)
-    assert read(buffer.getvalue()).y.tolist() == outcomes
+    assert labels_of(read(buffer.getvalue())) == outcomes
 
 
 def test_damaged_arrow_does_not_take_the_process_with_it(read, capfd):
@@ -673,7 +677,7 @@ def test_damaged_arrow_does_not_take_the_process_with_it(read, capfd):
     packed = b"\x28\xb5\x2f\xfd"  # how zstd begins; the eight bytes before it are the length unpacked
     damaged = packed.join(part[:-1] + b"\x02" for part in good.split(packed)[:-1]) + packed + good.split(packed)[-1]
     try:
-        message = f"rows of {read(damaged, name='a.arrow', drop_missing=True).y.sum()}"
+        message = f"rows of {read(damaged, name='a.arrow', drop_missing=True).sample.y.sum()}"
     except InputError as error:
         message = str(error)
     # old releases of polars do not use this length, and read what is there: 500 rows of class 1
@@ -693,7 +697,7 @@ def test_paths(tmp_path):
         str(tmp_path / ("x" * 300)): "FILE must be readable; got File name too long",
     }.items():
         with pytest.raises(InputError, match=words):
-            read_predictions(given_, YS, Reading())
+            read_sample(given_, YS, ReadOptions())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="devices of Unix")
@@ -701,13 +705,16 @@ def test_devices_and_pipes_do_not_hang(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for given_ in ("/dev/zero", str(tmp_path / "pipe")):
         with pytest.raises(InputError, match="a device or a pipe. Pass '-' and feed it to stdin."):
-            read_predictions(given_, YS, Reading())
+            read_sample(given_, YS, ReadOptions())
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="devices of Unix")
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
 def test_stdin_without_an_end(device):
-    program = "from scoreprism.cli._reading import *\nread_predictions('-', Roles('y', ('s',)), Reading())"
+    program = (
+        "from scoreprism.cli._column_roles import GivenRoles\nfrom scoreprism.cli._read_sample import *\n"
+        "read_sample('-', GivenRoles('y', ('s',)), ReadOptions())"
+    )
     with Path(device).open("rb") as endless:
         done = subprocess.run(
             [sys.executable, "-c", program], stdin=endless, capture_output=True, check=False, timeout=20
@@ -766,13 +773,13 @@ def test_hostile_names_are_names(read, name, binary):
         writer = csv.writer(text)
         writer.writerows([list(frame), *zip(*frame.values(), strict=True)])
         content = text.getvalue().encode()
-    found = read(content, Roles("the target", (name,), groups=(name,)))
-    assert found.scores[name].tolist() == [0.75, 0.25, 0.5]
-    assert read(content, Roles("the target", ("plain",), features=(name,))).X.columns == [name]
-    assert list(found.segments) == [name]
-    message = refused(read, content, Roles("the target", ("none",)))
+    found = read(content, GivenRoles("the target", (name,), groups=(name,)))
+    assert found.sample.predictions[name].tolist() == [0.75, 0.25, 0.5]
+    assert read(content, GivenRoles("the target", ("plain",), features=(name,))).sample.X.columns == [name]
+    assert list(found.sample.segments) == [name]
+    message = refused(read, content, GivenRoles("the target", ("none",)))
     assert len(message) < 600
-    assert "must hold numbers" in refused(read, content, Roles("the target", (name,), weight="other"))
+    assert "must hold numbers" in refused(read, content, GivenRoles("the target", (name,), weight="other"))
 
 
 @pytest.mark.parametrize("label", [name for name in HOSTILE if name.strip() and name != "0"], ids=len)
@@ -780,10 +787,10 @@ def test_hostile_labels_are_labels(read, label):
     text = io.StringIO(newline="")
     csv.writer(text).writerows([["y", "s", "g"], [label, 0.75, label], ["other", 0.25, "z"]])
     content = text.getvalue()
-    found = read(content, Roles("y", ("s",), groups=("g",), pos_label=label.strip()))
-    assert found.y.tolist() == [label.strip(), "other"]
-    assert found.segments["g"].tolist() == [label.strip(), "z"]
-    assert found.pos_label == label.strip()
+    found = read(content, GivenRoles("y", ("s",), groups=("g",), pos_label=label.strip()))
+    assert labels_of(found) == [label.strip(), "other"]
+    assert found.sample.segments["g"].tolist() == [label.strip(), "z"]
+    assert found.sample.classes[1] == label.strip()
     assert len(refused(read, content)) < 400
 
 
@@ -793,7 +800,7 @@ def test_a_name_of_a_file_that_is_no_text(tmp_path):
         Path(os.fsdecode(path)).write_text(PLAIN)
     except OSError:
         pytest.skip("the file system takes only text")
-    found = read_predictions(os.fsdecode(path), YS, Reading())
+    found = read_sample(os.fsdecode(path), YS, ReadOptions())
     assert found.origin.name == "\\udcff<b>.csv"
 
 
@@ -801,8 +808,8 @@ def test_many_columns_are_found_quickly(read):
     names = [f"x{i}" for i in range(20_000)]
     content = ",".join(["y", "s", *names]) + "\n" + "\n".join(f"{i % 2},0.5" + ",1" * 20_000 for i in range(3))
     started = time.process_time()
-    assert read(content).scores["s"].tolist() == [0.5, 0.5, 0.5]
-    assert "Did you mean" in refused(read, content, Roles("y", ("x1_",)))
+    assert read(content).sample.predictions["s"].tolist() == [0.5, 0.5, 0.5]
+    assert "Did you mean" in refused(read, content, GivenRoles("y", ("x1_",)))
     assert time.process_time() - started < 5.0
 
 
@@ -828,7 +835,7 @@ def test_round_trip(tmp_path_factory, rows, delimiter, ends, quoting, packed):
     content = text.getvalue().encode()
     path = tmp_path_factory.getbasetemp() / "round.csv"
     path.write_bytes(gzip.compress(content) if packed else content)
-    found = read_predictions(str(path), Roles(scores=("s",)), Reading(delimiter=delimiter, whole=True))
+    found = read_table(str(path), GivenRoles(scores=("s",)), ReadOptions(delimiter=delimiter))
     assert [v.hex() for v in found.scores["s"].tolist()] == [row[0].hex() for row in rows]  # to the last bit
     assert found.table["a"].fill_null("").to_list() == [row[1] for row in rows]
     assert found.table["b"].fill_null("").to_list() == [row[3] for row in rows]
@@ -840,12 +847,12 @@ def test_any_bytes_are_refused_or_read(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "junk"
     path.write_bytes(b"y,s\n1,0.5\n" + content)
     try:
-        found = read_predictions(str(path), YS, Reading())
+        found = read_sample(str(path), YS, ReadOptions())
     except InputError as error:
         message = str(error)
     else:
         message = "read"
-        assert found.y.shape == found.scores["s"].shape
+        assert found.sample.y.shape == found.sample.predictions["s"].shape
     assert message.isprintable()
 
 
@@ -854,8 +861,8 @@ def test_numbers_are_those_of_python(tmp_path_factory, values):
     path = tmp_path_factory.getbasetemp() / "numbers.csv"
     texts = [format(v, ".25g") for v in values]
     path.write_text("y,s\n" + "".join(f"{i % 2},{text}\n" for i, text in enumerate(texts)))
-    found = read_predictions(str(path), YS, Reading(as_given=True))
-    assert found.scores["s"].tolist() == [float(text) for text in texts]
+    found = read_sample(str(path), YS, ReadOptions(as_given=True))
+    assert found.sample.predictions["s"].tolist() == [float(text) for text in texts]
 
 
 @pytest.mark.slow
@@ -865,6 +872,6 @@ def test_a_million_rows_are_read_quickly(tmp_path):
     frame = pl.DataFrame({"y": (rng.random(s.size) < s).astype(int), "s": s, "t": s})
     frame.write_csv(tmp_path / "a.csv")
     started = time.process_time()
-    found = read_predictions(str(tmp_path / "a.csv"), Roles("y", ("s", "t")), Reading())
+    found = read_sample(str(tmp_path / "a.csv"), GivenRoles("y", ("s", "t")), ReadOptions())
     assert time.process_time() - started < 3.0
-    np.testing.assert_array_equal(found.scores["t"], s)
+    np.testing.assert_array_equal(found.sample.predictions["t"], s)

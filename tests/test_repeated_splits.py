@@ -438,7 +438,8 @@ def test_three_classes():
 def test_infinite_losses_are_infinite_and_counted(rows):
     tree = {"tree": DecisionTreeClassifier()}
     with pytest.warns(
-        InfiniteLossWarning, match=r"infinite raw \(log\) of tree in 3 of 3 splits, rel.*3 of 3 splits\. Pass clip=1e-6"
+        InfiniteLossWarning,
+        match=r"infinite raw \(log\) of tree in 3 of 3 splits and rel.*3 of 3 splits\. Pass clip=1e-6",
     ):
         frame = repeated_splits(tree, *rows, n_splits=3, **QUICK)
     log = frame.filter(pl.col("loss") == "log")
@@ -565,8 +566,10 @@ def test_without_overlap_the_corrected_t_is_students(scores):
     """At a ratio of zero it is scipy's paired t-test, and nothing is said of shared rows."""
     found = paired_comparison(long(scores), "base", "score", test_ratio=0, level=0.9)
     assert found.test_ratio == 0.0
-    assert found.notes == ()
-    assert any("share rows" in note for note in paired_comparison(long(scores), "base", "score", test_ratio=0.1).notes)
+    assert found.findings == found.notes == ()
+    shared = paired_comparison(long(scores), "base", "score", test_ratio=0.1)
+    assert [one.kind for one in shared.findings] == ["overlapping_splits"]
+    assert shared.notes[0].startswith("Splits share rows. Wilcoxon's test treats them as independent ")
     p, low, high = found["good"].t_p, found["good"].low, found["good"].high
     theirs = stats.ttest_rel(scores["good"], scores["base"], alternative="less")
     assert p == pytest.approx(theirs.pvalue)
@@ -605,6 +608,7 @@ def test_the_ratio_counts_calibration_rows_as_training(scores):
     assert paired_comparison(long(scores, n_train=600, n_test=200), "base", "score").test_ratio == pytest.approx(1 / 3)
     bare = paired_comparison(long(scores), "base", "score")
     assert np.isnan([bare["good"].t_p, bare["good"].t_p_holm, bare["good"].low]).all()
+    assert bare.findings[-1].kind == "test_ratio_unknown"
     assert "pass test_ratio=" in bare.notes[-1]
     assert bare.to_dict()["test_ratio"] is None
     assert bare.plot().interval_ == []
@@ -639,14 +643,16 @@ def repeat_names(frame, library):
 
 def test_double_use_is_said_aloud(rows):
     frame = quick(rows, n_splits=4)
-    with pytest.warns(DoubleUseWarning, match=r"stacking learned from the same rows as the calibrator"):
+    with pytest.warns(DoubleUseWarning, match=r"stacking learned from the same rows as the calibrator") as caught:
         found = paired_comparison(frame, "average", "reliability")
-    assert any("independent_halves=True" in note for note in found.notes)
+    reused = [one for one in found.findings if one.kind == "calibrator_reused"]
+    assert [one.message.finding for one in caught] == reused
+    assert list(reused[0].facts["methods"]) == ["stacking"]
     assert "independent_halves=True" in repr(found)
     assert "independent_halves=True" in found._repr_html_()
-    assert not any("independent_halves" in note for note in paired_comparison(frame, "average", "raw").notes)
+    assert "calibrator_reused" not in [one.kind for one in paired_comparison(frame, "average", "raw").findings]
     apart = quick(rows, n_splits=4, independent_halves=True)
-    assert not any("independent_halves" in note for note in paired_comparison(apart, "average").notes)
+    assert "calibrator_reused" not in [one.kind for one in paired_comparison(apart, "average").findings]
     assert "stacking *" in repr(splits_summary(frame))
     assert "stacking *" not in repr(splits_summary(apart))
 
@@ -787,10 +793,13 @@ def test_infinite_numbers_leave_the_rest_to_be_compared():
     )
     found = paired_comparison(frame, "a", "raw", test_ratio=0.25)
     assert found.names == ("b, log", "b, brier", "c, brier")
+    assert (found.findings[1].kind, found.findings[1].facts["reason"]) == ("left_out", "infinite")
     assert found.notes[1] == (
-        "log loss, c left out: raw is infinite in some split. Pass clip=1e-6 to repeated_splits to compare all"
+        "Log loss: c is left out, because raw is infinite in some split. Pass clip=1e-6 to repeated_splits to compare "
+        "all."
     )
     without = paired_comparison(frame, "c", "raw", test_ratio=0.25)
+    assert without.notes[1].startswith("Log loss: nothing is compared, because raw is infinite in some split. ")
     assert without.names == ("a, brier", "b, brier")
     with pytest.raises(InputError, match="raw must be finite; got inf in 1 of 3 splits of 'c' of the log loss"):
         paired_comparison(frame, "a", "raw", loss="log", test_ratio=0.25)

@@ -1,9 +1,8 @@
-"""What a report says: its numbers are those of the library, its sentences follow from them, nothing is missing."""
+"""What a report says: its numbers are those of the library, its findings follow from them, nothing is missing."""
 
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from dataclasses import replace
 
@@ -15,6 +14,8 @@ from scipy import stats
 
 import scoreprism
 from scoreprism import Sample, scale
+from scoreprism._document.model import CALLOUTS, DECIMALS, show
+from scoreprism._findings.finding import KINDS, of_severity
 from scoreprism._fitting.crossfit import make_partitions
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._sample.fit_rows import FitRows
@@ -24,12 +25,13 @@ from scoreprism.displays._decomposition_bars import drawn_lengths
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.metrics import evaluate
-from scoreprism.report import SECTIONS, Figure, Notice, Range, Table, make_report, summarize, summarize_sums
-from scoreprism.report._calibration_section import grades
+from scoreprism.report import SECTIONS, Figure, Range, Table, make_report, summarize, summarize_sums
+from scoreprism.report._build import fit_case
 from scoreprism.report._decision_section import longest_run
-from scoreprism.report._model import KINDS, show
+from scoreprism.report._grouping_section import feature_gains
 from scoreprism.report._regions import readable, rules_of
 from scoreprism.report._segment_section import periods
+from scoreprism.report._subject import cut_score
 
 
 def _law(n=1500, seed=0):
@@ -61,8 +63,19 @@ def _column(table, key):
     return [row[place] for row in table.rows]
 
 
-def _texts(report, kind):
-    return [notice.text for section in report.sections for notice in section.notices if notice.kind == kind]
+def _found(report, *kinds):
+    """Findings of these kinds, in leads and callouts."""
+    return [one for one in report.findings if one.kind in kinds]
+
+
+def _callouts(report, kind):
+    """Kinds of the findings that are called out as an action, a warning or a note."""
+    return [callout.finding.kind for section in report.sections for callout in section.callouts if callout.kind == kind]
+
+
+def _concluded(report, model="model"):
+    """What is concluded about a model, by kind."""
+    return {one.kind: one for one in report.models[model].findings}
 
 
 # ── numbers are those of the library ────────────────────────────────────────────────────────────────
@@ -139,12 +152,44 @@ def test_segments_are_those_of_decompose_by(law, full):
     X, y, _, p = law
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
     direct = scoreprism.decompose_by(frame["kind"], y, p, frame, random_state=0)
-    table = _table(full, "segments", "segments-1")
+    table = _table(full, "segments", "segments-1-1")
     assert _column(table, "segment") == ["a", "b"]
-    assert _column(table, "reliability") == [direct[name].terms["reliability"] for name in "ab"]
+    assert [cell.estimate for cell in _column(table, "reliability")] == [
+        direct[name].terms["reliability"] for name in "ab"
+    ]
+    known = [direct[name].known("reliability", 0.95) for name in "ab"]
+    assert [(cell.low, cell.high) for cell in _column(table, "reliability")] == [(k.low, k.high) for k in known]
     alone = summarize(y, p, frame, segments={"kind": frame["kind"]}, sections=["segments"])
-    assert _column(_table(alone, "segments", "segments-1"), "pvalue") == list(direct.pvalues("reliability").values())
+    assert _column(_table(alone, "segments", "segments-1-1"), "pvalue") == list(direct.pvalues("reliability").values())
     assert all(a >= b for a, b in zip(_column(table, "pvalue"), direct.pvalues("reliability").values(), strict=True))
+
+
+def test_segments_show_event_rate_mean_score_and_direction(law, full):
+    X, y, _, p = law
+    table = _table(full, "segments", "segments-1-1")
+    for place, inside in enumerate((X[:, 1] > 0.5, X[:, 1] <= 0.5)):
+        assert _column(table, "observed")[place] == pytest.approx(y[inside].mean(), rel=1e-12)
+        assert _column(table, "expected")[place] == pytest.approx(p[inside].mean(), rel=1e-12)
+        ratio = y[inside].sum() / p[inside].sum()
+        error = math.sqrt(np.sum((y[inside] - ratio * p[inside]) ** 2)) / p[inside].sum()
+        reach = stats.norm.ppf(0.975) * error
+        cell = _column(table, "ratio")[place]
+        assert (cell.estimate, cell.low, cell.high) == pytest.approx((ratio, ratio - reach, ratio + reach), rel=1e-9)
+        off = 1 / ratio - 1
+        assert not cell.low <= 1 <= cell.high  # the other feature shifts both segments
+        assert _column(table, "direction")[place] == f"too {'high' if off > 0 else 'low'} by {100 * abs(off):.2g} %"
+
+
+def test_periods_are_compared_with_the_first(full):
+    tables = [table for table in full["segments"].tables if table.key.startswith("drift-")]
+    assert [table.key for table in tables] == ["drift-1-2", "drift-2-2"]  # both models, after their segments
+    names = _column(_table(full, "segments", "segments-1-2"), "segment")
+    assert len(names) > 2
+    assert _column(tables[0], "period") == names[1:]
+    assert set(_column(tables[0], "against")) == {names[0]}
+    changes = _found(full, "changed")
+    assert [one.facts["before"] for one in changes] == [names[0]] * 2
+    assert all(one.n == len(names) - 1 for one in changes)
 
 
 def test_jeffreys_intervals_are_quantiles_of_the_beta_law():
@@ -162,7 +207,7 @@ def test_grades_count_every_row_once(law, full):
     assert sum(_column(table, "rows")) == y.size
     rates, counts = _column(table, "observed"), _column(table, "rows")
     assert sum(r * c for r, c in zip(rates, counts, strict=True)) == pytest.approx(y.sum())
-    grade, count = grades(np.array([0.3, 0.1, 0.3, 0.2]))
+    grade, count = cut_score(np.array([0.3, 0.1, 0.3, 0.2]))
     assert grade.tolist() == [2, 0, 2, 1]
     assert count == 3
 
@@ -179,7 +224,8 @@ def test_rows_of_weight_zero_are_absent():
     assert [t.rows for s in some.sections[:-1] for t in s.tables] == [
         t.rows for s in few.sections[:-1] for t in s.tables
     ]
-    assert any("200 rows of weight 0 were left out" in text for text in _texts(some, "note"))
+    assert [one.n for one in _found(some, "zero_weight")] == [200]
+    assert not _found(few, "zero_weight")
 
 
 def test_weights_that_count_rows_are_rows_that_are_repeated():
@@ -196,11 +242,15 @@ def test_weights_that_count_rows_are_rows_that_are_repeated():
 # ── sections ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_all_eight_sections_in_order_each_with_a_sentence(full):
+def test_all_eight_sections_in_order_each_with_a_lead(full):
     assert [section.key for section in full.sections] == list(SECTIONS)
-    for section in full.sections:
+    assert full.headline.endswith(".")  # the lead of the verdict
+    for section in full.sections[1:-1]:
+        assert section.lead
         assert section.meaning.endswith(".")
         assert "nan" not in section.meaning.lower().split()
+    for one in full.findings:
+        assert one.kind in KINDS
 
 
 def test_names_of_tables_and_figures_are_unique_and_figures_are_described(full):
@@ -217,9 +267,10 @@ def test_names_of_tables_and_figures_are_unique_and_figures_are_described(full):
 
 
 def test_rows_have_a_cell_for_every_column_and_known_kinds(full):
+    known = {"text", "count", "whole", "share", "pvalue", "digits", "amount", *DECIMALS}
     for section in full.sections:
         for table in section.tables:
-            assert all(column.kind == "text" or column.kind in KINDS for column in table.columns)
+            assert all(column.kind in known for column in table.columns)
             assert all(len(row) == len(table.columns) for row in table.rows)
             table.shown()
 
@@ -246,30 +297,39 @@ def test_reference_law_and_latent_law_without_features(law):
     assert any(isinstance(block, Figure) for block in report["grouping"].blocks)
 
 
-# ── sentences follow from bounds and tests ──────────────────────────────────────────────────────────
+# ── findings follow from bounds and tests ───────────────────────────────────────────────────────────
 
 
-def test_headline_names_what_is_shown(law):
+def test_conclusions_hold_what_is_shown_and_the_headline_says_it(law):
     X, y, _, p = law
-    report = summarize(y, p, X, sections=["verdict"])
+    report = summarize(y, p, X, sections=["verdict"], min_gain=0.005)
     result = report.models["model"].decompositions["log"]
     least = {name: result.lower_bound(name).value for name in ("reliability", "grouping")}
-    shares = {name: f"{value:.3g} ({100 * value / result.risk:.2g} %)" for name, value in least.items()}
-    assert report.headline == (
-        f"Of the log loss of model, {result.risk:.4f}, recalibration removes at least {shares['reliability']} and "
-        f"a better model of the same features removes at least {shares['grouping']}, at 95 % confidence."
-    )
+    told = _concluded(report)
+    assert (told["recalibrate"].term, told["recalibrate"].low) == ("reliability", least["reliability"])
+    assert (told["information_gain"].term, told["information_gain"].low) == ("grouping", least["grouping"])
+    assert {told[kind].value for kind in ("recalibrate", "information_gain")} == {result.risk}
+    assert _callouts(report, "action") == ["recalibrate", "information_gain"]
+    for value in (result.risk, *least.values()):
+        assert f"{value:.3g}" in report.headline
+    open_ = _concluded(summarize(y, p, X, sections=["verdict"]))["information_size_open"]  # at 1 % of the loss
+    assert 0.005 * result.risk < least["grouping"] < 0.01 * result.risk
+    assert (open_.low, open_.facts["min_gain"]) == (least["grouping"], pytest.approx(0.01))
 
 
 def test_headline_of_several_models_says_which_to_use_and_which_to_recalibrate(full):
     risk = {name: model.decompositions["log"].risk for name, model in full.models.items()}
     assert risk["calm"] < risk["bold"]
-    assert full.models["calm"].decompositions["log"].lower_bound("reliability").value == 0.0
+    assert full.models["calm"].decompositions["log"].lower_bound("reliability").value <= 0.0
     assert full.models["bold"].decompositions["log"].lower_bound("reliability").value > 0.0
-    assert full.headline == (
-        f"calm has the smallest log loss, {risk['calm']:.4f}. Recalibrate bold. calm is not calibrated, but that "
-        "recalibration gains anything is not shown."
-    )
+    assert "recalibrate" in _concluded(full, "bold")
+    assert "recalibrate_size_open" in _concluded(full, "calm")
+    assert f"{risk['calm']:.4f}" in full.headline
+    assert full.headline.index("calm") < full.headline.index("bold")
+    best, late = full["models"].lead
+    assert (best.kind, best.model, best.value) == ("best_model", "calm", risk["calm"])
+    assert (late.kind, late.model, late.subject) == ("behind", "bold", "calm")
+    assert late.value == pytest.approx(risk["bold"] - risk["calm"], rel=1e-9)
     glance = _table(full, "verdict", "glance")
     assert _column(glance, "model") == ["calm", "bold"]
     gap = full.models["bold"].decompositions["log"].minus(full.models["calm"].decompositions["log"])
@@ -279,9 +339,10 @@ def test_headline_of_several_models_says_which_to_use_and_which_to_recalibrate(f
 def test_a_calibrated_score_is_not_accused(law):
     _, y, q, _ = law
     report = summarize(y, q, sections=["verdict", "calibration"])
-    assert "is not shown to be miscalibrated" in report["calibration"].meaning
-    assert report.headline.startswith("No part of the log loss of model")
-    assert not _texts(report, "action")
+    assert report["calibration"].lead[0].kind == "calibration_not_refuted"
+    assert not {"recalibrate", "recalibrate_size_open", "not_material"} & set(_concluded(report))
+    assert {"no_miscalibration", "calibrated_enough"} & set(_concluded(report))
+    assert not _callouts(report, "action")
 
 
 def test_the_test_speaks_where_the_bound_is_silent():
@@ -293,18 +354,12 @@ def test_the_test_speaks_where_the_bound_is_silent():
     result = report.models["model"].decompositions["log"]
     assert report.models["model"].tests["calibration"].pvalue < 0.05
     assert result.lower_bound("reliability").value <= 0.0
-    most = f"{result.interval('reliability', method='any-shape').high:.3g} ("
-    assert re.fullmatch(
-        r"model is not calibrated \(p = 0\.\d+\), but that recalibration lowers its log loss, 0\.\d+, is not shown: it "
-        r"removes between 0 and .* \(95 % confidence\)\.",
-        report.headline,
-    )
-    assert f"between 0 and {most}" in report.headline
-    (action,) = _texts(report, "action")
-    assert action.startswith("The scores are not calibrated (p = 0.")
-    assert f"but that recalibration lowers the loss is not shown: it gains between 0 and {most}" in action
-    for text in (report.headline, *_texts(report, "action"), *_texts(report, "note")):
-        assert "No miscalibration is shown" not in text
+    told = _concluded(report)["recalibrate_size_open"]
+    assert told.pvalue == report.models["model"].tests["calibration"].pvalue
+    ends = dict(told.facts["ends"])
+    assert ends["any"] == result.interval("reliability", method="any-shape").high
+    assert f"{ends['any']:.3g} (" in report.headline
+    assert not {"no_miscalibration", "inconclusive", "recalibrate"} & {one.kind for one in report.findings}
 
 
 def test_a_muted_estimate_is_not_told():
@@ -317,26 +372,23 @@ def test_a_muted_estimate_is_not_told():
     report = summarize(y, {"m": p}, X, segments={"region": region}, sections=["verdict", "segments"])
     found = report.models["m"].decompositions["log"]
     assert found.muted == ("grouping", "irreducible")
-    share = 100 * (found.terms["grouping"] + found.terms["irreducible"]) / found.risk
-    said = f"; grouping and irreducible, {share:.1f} % together, cannot be told apart."
-    assert report["verdict"].meaning.endswith(said)
     terms = _table(report, "verdict", "terms")
-    row = next(row for row in terms.rows if row[1] == "log")
-    assert row[4] == Range(max(found.lower_bound("grouping").value, 0.0), None)
-    assert row[5] == Range(None, found.upper_bound("irreducible").value)
-    assert terms.note.endswith("has a bound and no estimate, the estimate would be mostly noise.")
+    row = next(row for row in terms.rows if row[0] == "log")
+    assert row[3] == Range(max(found.lower_bound("grouping").value, 0.0), None)
+    assert row[4] == Range(None, found.upper_bound("irreducible").value)
+    assert "grouping or irreducible" in terms.note
     text = report.to_text(width=160)
     for value in (found.terms["grouping"], found.terms["irreducible"]):
         assert f"{value:.5f}" not in text
         assert f"{value:.4f}" not in text
     lengths = drawn_lengths(found, 0.95)
     assert sum(lengths.values()) == pytest.approx(found.risk, abs=1e-12)  # the waterfall still ends at 0
-    assert lengths["grouping"] == row[4].low
+    assert lengths["grouping"] == row[3].low
     assert lengths["irreducible"] != found.terms["irreducible"]
 
 
 def test_sums_say_what_rows_say():
-    """A saw of tied scores, which smooth maps do not follow: headline, actions and notes, from rows and from sums."""
+    """A saw of tied scores, which smooth maps do not follow: conclusions and callouts, from rows and from sums."""
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 3000).round(2)
     y = (rng.random(3000) < p + 0.04 * np.where(np.round(100 * p) % 2 == 0, 1.0, -1.0)).astype(int)
@@ -344,15 +396,12 @@ def test_sums_say_what_rows_say():
     partial = scale.summarize(pl.DataFrame({"y": y, "s": p}), target="y", score="s", loss="brier")
     sums = summarize_sums(partial, sections=["verdict"])
 
-    def words(text):
-        return re.sub(r"\d[\d.,]*( %)?", "#", text)
-
-    assert words(sums.headline) == words(rows.headline)
-    for kind in ("action", "note"):
-        ours, theirs = ([words(text) for text in _texts(one, kind)] for one in (sums, rows))
-        assert [text for text in ours if text.startswith(("The scores", "No misc"))] == [
-            text for text in theirs if text.startswith(("The scores", "No misc"))
-        ]
+    ours, theirs = ({one.kind: one for one in found.models["s"].findings} for found in (sums, rows))
+    assert list(ours) == list(theirs)
+    for kind in ("action", "note", "warning"):
+        assert [one for one in _callouts(sums, kind) if KINDS[one].severity != "provenance"] == _callouts(rows, kind)
+    for kind, one in ours.items():
+        assert [end[0] for end in one.facts.get("ends", ())] == [e[0] for e in theirs[kind].facts.get("ends", ())]
     one, two = (found.models["s"].decompositions["brier"] for found in (sums, rows))
     assert one.interval("reliability").method == two.interval("reliability").method == "any shape"
 
@@ -362,18 +411,22 @@ def test_infinite_losses_are_said_with_their_rows_and_everything_else_goes_on():
     wrong = p.copy()
     wrong[np.flatnonzero(y == 1)[:3]] = 0.0
     report = summarize(y, {"bad": wrong, "good": p}, X, segments={"g": X[:, 1] > 0.5})
-    assert "That of bad is infinite (" in report.headline
-    assert summarize(y, wrong, sections=["verdict"]).headline.startswith("The log loss of model is infinite")
-    assert any("3 rows have an infinite log loss" in text for text in _texts(report, "warning"))
-    assert report["models"].meaning.startswith(
-        "The log loss of bad is infinite. good has the smallest log loss; bad is "
-    )
+    assert "infinite_loss" in _concluded(report, "bad")
+    assert "infinite_loss" not in _concluded(report, "good")
+    assert _table(report, "verdict", "glance").rows[0][0] == "good"
+    alone = summarize(y, wrong, sections=["verdict"])
+    assert alone.models["model"].findings[0].kind == "infinite_loss"
+    (told,) = {one.n for one in _found(report, "infinite_loss")}
+    assert told == 3
+    assert set(_found(report, "infinite_loss")[0].facts["rows"]) == set((np.flatnonzero(y == 1)[:3]).tolist())
+    assert [one.kind for one in report["models"].lead] == ["best_model", "infinite_loss"]
+    assert [one.model for one in report["models"].lead] == ["good", "bad"]
     assert {b.key for s in report.sections for b in s.blocks if isinstance(b, Figure)} >= {
-        "reliability-1",
+        "reliability",
         "murphy",
         "waterfall",
         "plane",
-        "segments-figure-1",
+        "segments-figure-1-1",
     }
 
 
@@ -382,19 +435,23 @@ def test_double_use_hard_labels_and_few_rows_are_warned_of():
 
     X, y, _, p = _law(300)
     seen = summarize(y, KNeighborsClassifier(5).fit(X, y), X, sections=["verdict"])
-    assert "it was judged on rows that it has seen before" in seen.headline
-    assert any("Do not act" in text and "trained on these rows" in text for text in _texts(seen, "action"))
+    assert _callouts(seen, "action") == ["do_not_act"]
+    told = _concluded(seen, "KNeighborsClassifier")
+    assert told["do_not_act"].because.kind == "trained_on_rows"
+    assert not {"recalibrate", "recalibrate_size_open", "no_miscalibration"} & set(told)
     hard = summarize(y, (p > 0.5).astype(float), loss="brier")
-    assert any("are these predicted labels" in text for text in _texts(hard, "warning"))
+    assert "hard_labels" in _callouts(hard, "warning")
     few = summarize(y[:60], p[:60], X[:60])
-    assert any(text.startswith("Few data: 60 rows") for text in _texts(few, "warning"))
+    assert "few_rows" in _callouts(few, "warning")
+    assert _found(few, "few_rows")[0].n == 60
 
 
 def test_metrics_that_cannot_be_computed_are_named_with_the_reason():
     X, y, _, _ = _law(400)
     report = summarize(y, np.full(400, 0.5), X)
     assert "calibration_slope" not in report.models["model"].metrics.names
-    assert any("calibration_slope is not given" in text for text in _texts(report, "note"))
+    assert "calibration_slope" in [one.subject for one in _found(report, "unavailable")]
+    assert all(one.facts["reason"] for one in _found(report, "unavailable"))
 
 
 def test_warnings_of_others_pass_and_ours_are_in_the_report(law):
@@ -409,11 +466,11 @@ def test_warnings_of_others_pass_and_ours_are_in_the_report(law):
 
     with pytest.warns(FutureWarning, match="theirs"):
         report = summarize(y, Classifier(), np.zeros((y.size, 1)), loss="brier", sections=["verdict"])
-    assert not _texts(report, "warning")
+    assert not _callouts(report, "warning")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # ours do not get out
         report = summarize(y, np.round(p), loss="brier", sections=["verdict", "calibration"])
-    assert any("are these predicted labels" in text for text in _texts(report, "warning"))
+    assert "hard_labels" in _callouts(report, "warning")
 
 
 # ── grouping: features and regions ──────────────────────────────────────────────────────────────────
@@ -436,14 +493,17 @@ def planted():
 def test_a_planted_region_is_found_in_words_and_judged_on_other_rows(planted):
     frame, p, y, young = planted
     report = summarize(y, p, frame, sections=["grouping"], loss="log")
-    region = _table(report, "grouping", "regions").rows[0]
+    region = _table(report, "grouping", "regions-1").rows[0]
     assert region[0] in ("age ≤ 29.5 and housing is rent", "housing is rent and age ≤ 29.5")
     assert region[6] < 1e-6
     assert region[4] == pytest.approx(0.35, abs=0.1)  # the planted difference
     assert region[1] < young.sum()  # half of the rows found it
-    features = _table(report, "grouping", "features")
-    assert set(_column(features, "feature")[:2]) == {"age", "housing"}
-    assert _column(features, "pvalue")[2] > 0.05
+    assert [one.n for one in _found(report, "no_feature_adds")] == [3]  # taken alone: it needs both
+    case = fit_case(Sample.of(y, p, frame), {"log": get_loss("log")})
+    gains, failed = feature_gains(case, case.first)
+    assert {gain[0] for gain in gains[:2]} == {"age", "housing"}
+    assert gains[2][3] > 0.05
+    assert not failed
 
 
 def test_features_and_regions_say_nothing_where_there_is_nothing():
@@ -451,9 +511,10 @@ def test_features_and_regions_say_nothing_where_there_is_nothing():
     p = rng.uniform(0.1, 0.9, 3000)
     y = rng.random(3000) < p
     report = summarize(y, p, pd.DataFrame(rng.normal(size=(3000, 4))), sections=["grouping"])
-    assert min(_column(_table(report, "grouping", "features"), "pvalue")) > 0.05
-    assert min(_column(_table(report, "grouping", "regions"), "pvalue")) > 0.05
-    assert "is not shown" in report["grouping"].meaning
+    assert [one.n for one in _found(report, "no_feature_adds")] == [4]
+    assert _found(report, "no_region")
+    assert not [table.key for table in report["grouping"].tables if table.key.startswith(("features", "regions"))]
+    assert [one.kind for one in report["grouping"].lead] == ["no_information_gain"]
 
 
 def test_rules_put_the_steps_of_a_feature_together():
@@ -474,7 +535,6 @@ def test_rules_put_the_steps_of_a_feature_together():
 @pytest.mark.statistical
 def test_regions_are_shown_no_more_often_than_they_should():
     """Size: under a calibrated score and features that say nothing, a region is shown in at most 5 % of reports."""
-    from scoreprism.report._build import fit_case
     from scoreprism.report._regions import find_regions
 
     shown = 0
@@ -507,11 +567,11 @@ def test_rows_of_clusters_are_not_taken_as_independent():
     for seed in range(8):
         p, y, groups, X = _clusters(seed)
         report = summarize(y, p, X, groups=groups, sections=["verdict", "grouping"], loss="log")
-        accused += "Recalibrat" in report.headline or "miscalibrated" in report.headline
-        tables = [table for table in report["grouping"].tables if table.key == "regions"]
+        accused += bool({"recalibrate", "recalibrate_size_open", "not_material"} & set(_concluded(report)))
+        tables = [table for table in report["grouping"].tables if table.key == "regions-1"]
         regions += any(row[6] <= 0.05 for table in tables for row in table.rows)
         assert report.models["model"].tests["calibration"].method == "cluster-robust bound"
-        assert any("Rows come in clusters" in text for text in _texts(report, "warning"))
+        assert "dependent_rows" in _callouts(report, "warning")
     assert accused <= 2  # 5 % of 8 reports, with room for chance: P(more than 2) = .006
     assert regions <= 2
 
@@ -523,9 +583,9 @@ def test_splits_of_ones_own_are_not_those_of_segments_and_rows_are_counted_once(
     report = summarize(
         y, p, cv=TimeSeriesSplit(2), segments={"g": X[:, 1] > 0.5}, sections=["verdict", "segments", "method"]
     )
-    assert report["method"].meaning.startswith("Every number here was computed from 1,000 rows")
-    assert sum(_column(_table(report, "segments", "segments-1"), "rows")) == 1000
-    assert any("five random folds" in text for text in _texts(report, "note"))
+    assert dict(_table(report, "method", "data").rows)["rows"] == "1,000"
+    assert sum(_column(_table(report, "segments", "segments-1-1"), "rows")) == 1000
+    assert [one.facts["folds"] for one in _found(report, "approximated")] == [5]
 
 
 def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
@@ -546,7 +606,7 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
         least = 2 * min(test.components[name]["pvalue"] for name in others)
         assert test.pvalue == (min(cells, least) if cells <= 1 / 400 else cells)
         assert (test.pvalue <= 0.05) is refuted
-        assert ("is shown not to be calibrated" in report["calibration"].meaning) is refuted
+        assert (report["calibration"].lead[0].kind == "calibration_refuted") is refuted
     assert summarize(y, p, X, sections=["calibration"]).models["model"].tests["grouping"].method == "bound"
 
 
@@ -557,16 +617,16 @@ def test_many_features_are_chosen_and_all_of_them_count():
     p = rng.uniform(0.2, 0.8, 1500)
     y = rng.random(1500) < np.clip(p + 0.15 * np.sign(X["f7"]), 0, 1)
     report = summarize(y, p, X, sections=["grouping"], loss="log")
-    table = _table(report, "grouping", "features")
+    table = _table(report, "grouping", "features-1")
     assert _column(table, "feature")[0] == "f7"
-    assert "features were weighed" in table.note
-    assert "Alone, f7 adds to it." in report["grouping"].meaning
+    assert "of 31 features" in table.note
+    assert _found(report, "feature_adds")[0].facts["features"][0] == "f7"
 
 
 def test_a_feature_that_cannot_be_weighed_is_named():
     X, y, _, p = _law(400)
     report = summarize(y, p, pd.DataFrame({"a": X[:, 1], "same": 1.0}), sections=["grouping"], loss="log")
-    assert any(text.startswith("same was not weighed") for text in _texts(report, "note"))
+    assert [one.subject for one in _found(report, "unavailable")] == ["same"]
 
 
 def test_the_test_of_grouping_speaks_where_the_bound_is_silent():
@@ -578,12 +638,18 @@ def test_the_test_of_grouping_speaks_where_the_bound_is_silent():
         report = summarize(y, p, X, sections=["verdict", "grouping"], loss="log")
         found = report.models["model"]
         test, result = found.tests["grouping"], found.decompositions["log"]
-        if test.pvalue <= 0.01 and result.lower_bound("grouping").value <= 0.0 and not result._doubts:
+        if (
+            test.pvalue <= 0.01
+            and result.lower_bound("grouping").value <= 0.0
+            and not of_severity(result.findings, "doubt")
+        ):
             break
     else:
         pytest.fail("no such sample")
-    assert report["grouping"].meaning.startswith("The features know more than model")
-    assert any("The features know more than the score" in text for text in _texts(report, "action"))
+    (told,) = (one for one in report["grouping"].lead if one.kind == "information_size_open")
+    assert (told.term, told.pvalue) == ("grouping", test.pvalue)
+    assert "information_size_open" in _concluded(report)
+    assert "no_information_gain" not in _concluded(report)
 
 
 @pytest.mark.statistical
@@ -594,7 +660,7 @@ def test_calibrated_scores_are_accused_no_more_often_than_they_should():
         rng = np.random.default_rng(seed)
         p = rng.beta(1, 3, 500)
         report = summarize(rng.random(500) < p, p, loss="log", sections=["verdict"], random_state=seed)
-        accused += not report.headline.startswith("No part")
+        accused += bool({"recalibrate", "recalibrate_size_open", "not_material"} & set(_concluded(report)))
     assert accused <= stats.binom(400, 0.1).ppf(0.99)
 
 
@@ -626,7 +692,7 @@ def test_dates_as_objects_or_text_are_dates():
     days = [date(2024, 1, 1) + timedelta(days=i // 10) for i in range(1200)]
     for time in (days, [str(day) for day in days], [f"{day} 10:30:00" for day in days]):
         report = summarize(y, p, time=time, sections=["segments"])
-        assert [table.title for table in report["segments"].tables] == ["By time, in months"]
+        assert report["segments"].blocks[0].title == "By time, in months"
 
 
 def test_periods_that_are_given_stay_and_numbers_sort_as_numbers():
@@ -645,14 +711,15 @@ def test_small_segments_are_left_out_and_named():
     y[600:] = 0
     y[600:605] = 1
     report = summarize(y, p, segments={"g": group}, sections=["segments"])
-    assert any("small (100)" in text for text in _texts(report, "note"))
-    assert _column(_table(report, "segments", "segments-1"), "segment") == ["large"]
+    (left_out,) = _found(report, "left_out")
+    assert (left_out.facts["reason"], left_out.facts["names"]) == ("small", ["small (100)"])
+    assert _column(_table(report, "segments", "segments-1-1"), "segment") == ["large"]
 
 
 def test_no_segment_large_enough_is_said():
     _, y, _, p = _law(300)
     report = summarize(y, p, segments=np.arange(300) // 20, sections=["segments"])
-    assert report["segments"].meaning.startswith("No group or period has the 100 rows")
+    assert [(one.kind, one.n) for one in report["segments"].lead] == [("segments_too_small", 100)]
 
 
 # ── more than two classes ───────────────────────────────────────────────────────────────────────────
@@ -699,8 +766,7 @@ def test_a_sample_says_what_its_arrays_say(law):
     sections = ["verdict", "segments", "method"]
     plain = summarize(y, {"p": p, "q": q}, sections=sections, **rows)
     assert summarize(Sample.of(y, {"p": p, "q": q}, **rows), sections=sections).to_json() == plain.to_json()
-    absent = f"{int((X[:, 0] > 0.9).sum()):,} rows of weight 0 were left out."
-    assert absent in _texts(plain, "note")
+    assert [one.n for one in _found(plain, "zero_weight")] == [int((X[:, 0] > 0.9).sum())]
 
 
 def test_frames_of_every_kind_say_the_same(law):
@@ -783,6 +849,6 @@ def test_longest_run():
     assert longest_run(np.array([True, True, False, True])) == (0, 1)
 
 
-def test_notices_have_known_kinds(full):
-    kinds = {block.kind for section in full.sections for block in section.blocks if isinstance(block, Notice)}
-    assert kinds <= {"action", "warning", "note"}
+def test_callouts_have_known_kinds(full):
+    kinds = {callout.kind for section in full.sections for callout in section.callouts}
+    assert kinds <= set(CALLOUTS.values()) == {"action", "warning", "note"}

@@ -19,18 +19,18 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from scoreprism import decompose
-from scoreprism._core.wording import encodable, one_line, visible
+from scoreprism import Finding, decompose
+from scoreprism._document.csv_text import csv_lines, render_csv
+from scoreprism._document.html import MOST_ROWS, render_frame
+from scoreprism._document.json_text import plain
+from scoreprism._document.markdown import FEW, escaped
+from scoreprism._document.svg import _declared, blank, colour_rules, drawing, inline_svg, partners, picture
+from scoreprism._document.terminal import table_lines
+from scoreprism._findings.wording import encodable, one_line, visible
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays._style import PALETTES, Inks
 from scoreprism.exceptions import ScoreprismError
-from scoreprism.report import Column, Figure, ModelResult, Notice, Origin, Range, Report, Section, Table
-from scoreprism.report._html import MOST_ROWS, render_frame
-from scoreprism.report._json import plain
-from scoreprism.report._markdown import FEW, escaped
-from scoreprism.report._svg import _declared, blank, colour_rules, drawing, inline_svg, partners, picture
-from scoreprism.report._tables import csv_lines, csv_text
-from scoreprism.report._terminal import plain_text, renderables, tables
+from scoreprism.report import Callout, Column, Figure, ModelResult, Paragraph, Range, Report, Section, Table
 from tests.report_sample import NAMES, hostile_report, material, sample_report
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "report.schema.json"
@@ -53,8 +53,13 @@ def page(report):
 
 def small(*blocks, **more):
     """A report of one section."""
-    parts = {"title": "T", "headline": "H", "models": {}, "origin": Origin(), "settings": {}, "versions": {}} | more
-    return Report(sections=(Section("verdict", "Verdict", "M", blocks),), **parts)
+    parts = {"kind": "report", "title": "T", "headline": "H"} | more
+    return Report(sections=(Section("verdict", "Verdict", (Finding("no_lower_loss"),), blocks),), **parts)
+
+
+def text_of(one, width):
+    """A table as lines of text."""
+    return "\n".join("".join(span.text for span in line) for line in table_lines(one, width))
 
 
 TWO = (Column("name", "name"), Column("x", "value", "number"))
@@ -288,14 +293,16 @@ def test_the_page_has_landmarks_headings_and_names(page, report):
 
 
 def test_the_page_says_everything(page, report):
-    words = html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0%", " %")  # which do not break
+    words = html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0", " ")  # numbers and their signs do not break
     assert report.title in words
     assert report.headline in words
     for section in report.sections:
         assert section.title in words
         assert section.meaning in words
-        for notice in section.notices:
-            assert notice.text in words
+        for callout in section.callouts:
+            assert callout.text in words
+        for block in section.blocks:
+            assert not isinstance(block, Paragraph) or block.text in words
         for one in section.tables:
             assert one.title in words
             for row in one.shown():
@@ -336,7 +343,7 @@ def test_the_frame_of_a_notebook_holds_the_page():
     assert attributes["sandbox"] is None  # nothing is allowed
     assert attributes["title"] == '"T"'
     assert frame.endswith(">&quot;T&quot;: &lt;H&gt;</iframe>")
-    assert frame == render_frame(given)
+    assert frame == render_frame(given, given._facts)
 
 
 def test_long_tables_are_cut_on_the_page_and_whole_in_the_json():
@@ -350,9 +357,10 @@ def test_long_tables_are_cut_on_the_page_and_whole_in_the_json():
 def test_odd_reports_are_pages_too():
     """No models, no rows, no columns, sections of any name, twice the same."""
     empty = table()
-    odd = Section('x" onclick="y', "<i>", "", (empty, Table("n", "None", (), ())))
+    odd = Section('x" onclick="y', "<i>", (), (empty, Table("n", "None", (), ())))
     found = replace(
-        small(Notice("note", "n"), line_figure(), line_figure()), sections=(odd, odd, Section("content", "C", ""))
+        small(Callout(Finding("plugin_bias")), line_figure(), line_figure()),
+        sections=(odd, odd, Section("content", "C")),
     )
     elements = Elements(found.to_html())
     ids = [attributes["id"] for _, attributes in elements.found if "id" in attributes]
@@ -384,7 +392,7 @@ def test_text_fits_the_terminal_and_breaks_no_number(report, width):
     for section in report.sections:
         assert section.title in text
     assert "\n→ Recalibrate" in text
-    assert "\n! 550 rows" in text
+    assert "\n! Few data (550 rows" in text
 
 
 @pytest.mark.parametrize("width", [40, 60, 70, 80, 100, 120])
@@ -403,7 +411,7 @@ def test_no_word_of_a_table_is_cut(report, width):
     )
     mine = Table("glance", "All models at a glance", columns, rows)
     for one in (mine, *(block for section in report.sections for block in section.blocks if isinstance(block, Table))):
-        text = plain_text(tables(one, width), width)
+        text = text_of(one, width)
         assert max(map(len, text.splitlines())) <= width
         words = [word for row in one.shown() for cell in row for word in cell.split()]
         assert [word for word in words if word not in text and len(word) <= 12] == []
@@ -425,18 +433,26 @@ def test_text_takes_names_as_they_are(hostile):
     assert repr(hostile) == hostile.to_text()
 
 
-def test_colours_only_where_asked():
-    from rich.console import Console
+def test_colours_only_where_asked(capsys, monkeypatch):
+    from scoreprism.cli._output import emit
 
-    parts = renderables(small(Notice("action", "[b]x[/b]"), table(("a", 1.0), note="n")), width=50)
-    page = io.StringIO()
-    console = Console(file=page, force_terminal=True, color_system="standard", width=50, _environ={})
-    for part in parts:
-        console.print(part)
-    assert "\x1b[" in page.getvalue()
-    assert "[b]x[/b]" in page.getvalue()
-    assert "\x1b" not in plain_text(parts, 50)
-    assert plain_text(tables(table(("a", 1.0)), 50), 50).split()[:4] == ["A", "table", "name", "value"]
+    found = small(
+        Callout(Finding("recalibrate", model="[b]x[/b]", low=0.1, value=1.0)), table(("a", 1.0), note="n"), title="T"
+    )
+    emit(found, "table")
+    plain_lines = capsys.readouterr().out
+    assert "\x1b" not in plain_lines
+    assert "[b]x[/b]" in plain_lines
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    emit(found, "table")
+    coloured = capsys.readouterr().out
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == plain_lines.split()
+    monkeypatch.setenv("NO_COLOR", "1")
+    emit(found, "table")
+    assert "\x1b" not in capsys.readouterr().out
+    assert text_of(table(("a", 1.0)), 50).split()[:4] == ["A", "table", "name", "value"]
 
 
 def test_width_is_checked():
@@ -523,10 +539,10 @@ def test_numbers_of_the_json_are_those_of_the_results(report):
             assert entry["terms"]["grouping"]["lower_bound"] == result.lower_bound("grouping").value
             assert entry["terms"]["grouping"]["upper_bound"] is None  # no data can give one
             assert entry["terms"]["irreducible"]["lower_bound"] is None
-            assert entry["advice"] == list(result.summary().advice)
             again = Decomposition.from_json(json.dumps(entry["decomposition"]))
             assert again.terms == result.terms
         assert found["models"][name]["tests"]["calibration"]["pvalue"] == model.tests["calibration"].pvalue
+        assert found["models"][name]["findings"] == [one.to_dict() for one in model.findings]
         estimates = found["models"][name]["metrics"]["metrics"]
         assert estimates["auc"]["estimate"] == float(model.metrics.estimates["auc"])
 
@@ -600,7 +616,7 @@ def test_numbers_and_plain_words_stay(word):
 def test_csv_of_any_table():
     columns = (Column("name", "name"), Column("n", "rows", "count"), Column("p", "p", "share"))
     rows = (('a "quoted", one', 5, Range(0.1, 0.30000000000000004)), ("b", None, Range(None, 0.5)), ("c", 7, 0.25))
-    assert csv_text(table(*rows, columns=columns)) == (
+    assert render_csv(table(*rows, columns=columns)) == (
         'name,n,p_low,p_high\n"a ""quoted"", one",5,0.1,0.30000000000000004\nb,,,0.5\nc,7,0.25,0.25\n'
     )
 

@@ -20,6 +20,7 @@ from scoreprism.losses import from_entropy
 from scoreprism.scale._column_settings import period_label
 from scoreprism.scale._expressions import cell_of, edges
 from scoreprism.scale._sums_to_sample import draw_folds, place_lines, pool_folds
+from tests.findings import select
 
 
 def rows(n: int = 6000, digits: int | None = 2, seed: int = 0) -> pl.DataFrame:
@@ -158,7 +159,8 @@ def test_drawn_folds_are_the_same_for_every_order_of_rows():
     other = scale.decompose(data, target="y", score="s", loss="log", random_state=1)
     assert_same(first, again)
     assert first.terms["reliability"] != other.terms["reliability"]
-    assert "5 folds drawn within cells, 20 times: rows are taken to be independent" in first.notes
+    assert [(one.n, one.facts["times"]) for one in select(first.findings, "folds_drawn")] == [(5, 20)]
+    assert "5 folds drawn within cells, 20 times: rows are treated as independent." in first.notes
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -253,8 +255,8 @@ def test_few_surprises_are_counted_in_rows(sure):
     data = data.with_columns(s=pl.Series(s), y=pl.Series(y).cast(pl.Int8), fold=pl.int_range(pl.len()) // 2 % 4)
     options = {"loss": "brier", "calibrator": "platt"}
     ours, theirs = scale.decompose(data, target="y", score="s", cv_column="fold", **options), plain(data, **options)
-    said = [[note for note in found.notes if note.startswith("only about")] for found in (ours, theirs)]
-    assert said[0] == said[1]
+    said = [[one.value for one in select(found.findings, "few_surprises")] for found in (ours, theirs)]
+    assert said[0] == pytest.approx(said[1], abs=1e-9)
     assert bool(said[0]) == (sure < 0.5)
 
 
@@ -265,10 +267,11 @@ def test_infinite_losses_are_infinite_and_clip_helps():
     data = rows(4000).with_columns(s=pl.when(pl.int_range(pl.len()) < 40).then(0.0).otherwise(pl.col("s")))
     sure = int(data.head(40)["y"].sum())
     assert sure > 0
-    with pytest.warns(InfiniteLossWarning, match=f"infinite in {sure} of 4,000 rows"):
+    with pytest.warns(InfiniteLossWarning, match=f"^The log loss is infinite: .* in {sure} of 4,000 rows"):
         found = scale.decompose(data, target="y", score="s", loss="log", cv_column="fold")
     assert found.risk == math.inf
-    assert found.summary().advice[0].startswith("The loss is infinite")
+    first = found.summary().findings[0]
+    assert (first.kind, first.n, first.facts["total"]) == ("infinite_loss", sure, 4000)
     clipped = scale.decompose(data, target="y", score="s", cv_column="fold", clip=0.001)
     theirs = plain(data, loss=["log", "brier"], clip=0.001)
     for name, ours in clipped.items():

@@ -23,7 +23,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     pytest.mark.filterwarnings("ignore:.*:ResourceWarning"),  # sockets of Spark and of a cluster, closed at exit
     pytest.mark.filterwarnings("ignore:The inplace keyword:Warning"),  # Dask under pandas 3
-    pytest.mark.filterwarnings("ignore:the law C overfits"),  # small segments; the numbers are compared all the same
+    pytest.mark.filterwarnings(
+        "ignore:The calibration map C overfits"
+    ),  # small segments; the numbers are compared all the same
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 

@@ -25,6 +25,7 @@ from scoreprism.scale import ENGINES, ClassDecomposition
 from scoreprism.scale._class_sample import SAMPLERS, draw_rows, trim_rows
 from scoreprism.scale._class_scaling import Fitting
 from tests.conftest import spark_or_skip
+from tests.findings import select
 
 P = ["p_a", "p_b", "p_c"]
 #: What is promised is 1e-6; both fits are exact to about 1e-11 (Newton to the end on either side).
@@ -113,8 +114,8 @@ def test_equal_to_plain_decompose(calibrator: str, zeros: bool, weight: str | No
         bound = found[name].lower_bound("reliability").value  # by the observed error alone: no law of rows is summed
         assert bound == pytest.approx(_observed_bound(wanted[name]), abs=NEAR)
         assert bound >= wanted[name].lower_bound("reliability").value - NEAR
-        first, *_ = found[name].summary().advice
-        assert first.startswith(f"Recalibrate: that gains at least {bound:.3g} (")
+        first, *_ = found[name].summary().findings
+        assert (first.kind, first.low) == ("recalibrate", bound)
 
 
 def test_given_laws_above_c() -> None:
@@ -165,7 +166,7 @@ def test_infinite_losses_are_told_and_counted() -> None:
     hit = np.take_along_axis(rows[P].to_numpy(), (rows["y"].to_numpy()[:, None] == list("abc")).argmax(1)[:, None], 1)
     count = int((hit == 0.0).sum())
     assert count > 0
-    with pytest.warns(InfiniteLossWarning, match=f"infinite in {count} of 2,000 rows"):
+    with pytest.warns(InfiniteLossWarning, match=f"^The log loss is infinite: .* in {count} of 2,000 rows"):
         found: Any = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", cv_column="fold")
     assert found.risk == np.inf
     assert np.isnan(found.std_error["reliability"])
@@ -245,7 +246,8 @@ def test_rows_without_weight_are_absent() -> None:
     held = scale.decompose(rows.filter(pl.col("w") > 0.0), calibrator="temperature", **options)
     assert found.terms == pytest.approx(held.terms, abs=NEAR)
     assert (found.rows_in_all, found.n, found.n_units) == (2500, 2000, 2000)
-    assert "500 rows of weight 0 are absent" in found.notes
+    assert [one.n for one in select(found.findings, "zero_weight")] == [500]
+    assert "500 rows of weight 0 were left out." in found.notes
 
 
 # ── engines ─────────────────────────────────────────────────────────────────────────────────────────
@@ -297,7 +299,8 @@ def test_few_rows_are_all_used_as_plain_decompose_uses_them() -> None:
     assert found.std_error == wanted.std_error
     assert (found.rows_in_all, found.n) == (600, 600)
     assert found.risk_in_all == pytest.approx(wanted.risk, abs=1e-12)
-    assert found.notes[0] == "all 600 rows were used"
+    assert (found.findings[0].kind, found.findings[0].n, found.findings[0].facts["total"]) == ("sampled", 600, 600)
+    assert found.notes[0] == "All 600 rows were used."
 
 
 @pytest.mark.parametrize("clip", [None, 0.2])
@@ -314,8 +317,11 @@ def test_a_sample_says_its_size_and_the_loss_of_all_rows(clip: float | None) -> 
         assert d.risk_in_all == pytest.approx(whole[name].risk, abs=1e-12)
         error = whole[name]._moments.std_error({0: 1.0, 1: 1.0})  # S and the identity have the same loss
         assert d.risk_std_error == pytest.approx(error, abs=1e-12)
-        assert d.notes[0].startswith("C is fitted to a sample of 1,000 of 4,000 rows, drawn at random by polars")
-        assert d.notes[1].startswith("the loss over all rows is ")
+        drawn = d.findings[0]
+        assert (drawn.kind, drawn.n, drawn.facts["total"]) == ("sampled", 1000, 4000)
+        assert (drawn.value, drawn.facts["error"]) == (d.risk_in_all, d.risk_std_error)
+        assert drawn.text.startswith("C is fitted to a sample of 1,000 of 4,000 rows, drawn at random by polars")
+        assert f" The loss over all rows is {d.risk_in_all:.6g}, with a standard error of " in drawn.text
 
 
 def test_a_key_draws_the_same_rows_in_every_engine() -> None:

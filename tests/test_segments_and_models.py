@@ -11,10 +11,12 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from scoreprism import Chain, FiniteModel, Level, compare, corp_decomposition, decompose, decompose_by
+from scoreprism._findings.sentences import explain_term
+from scoreprism._findings.wording import write_amount
 from scoreprism._kernels.holm import holm
 from scoreprism.datasets import CopulaLaw
-from scoreprism.decomposition._advice import meaning
 from scoreprism.exceptions import InputError, OverfitWarning
+from tests.findings import select
 
 
 def example(n=600, seed=0):
@@ -206,19 +208,29 @@ def test_advice_follows_bounds():
     X, y, s, _ = example(4000)
     bold = expit(2.5 * np.log(s / (1 - s)))
     d = decompose(y, bold, X, loss="brier", random_state=0)
-    first, second, third = d.summary().advice
-    least = d.lower_bound("reliability").value
-    assert first == f"Recalibrate: that gains at least {least:.3g} ({100 * least / d.risk:.2g} %) of the loss."
-    least = d.lower_bound("grouping").value
-    assert second.startswith(f"A better model of these features gains at least {least:.3g} (")
-    assert third.startswith(f"A loss of {d.upper_bound('irreducible').value:.3g} or less can be reached")
+    first, second, third = d.summary().findings
+    assert (first.kind, first.term, first.low) == ("recalibrate", "reliability", d.lower_bound("reliability").value)
+    share = write_amount(100 * first.low / d.risk, 2)
+    assert first.text == f"Recalibrate: this gains at least {write_amount(first.low)} ({share} %) of the loss."
+    assert (second.kind, second.term, second.low) == ("information_gain", "grouping", d.lower_bound("grouping").value)
+    assert second.text.startswith(f"A better model of these features gains at least {write_amount(second.low)} (")
+    assert (third.kind, third.term) == ("rest_unknowable", "irreducible")  # what is gained at least was said above
+
+
+def test_a_loss_that_can_be_reached_is_the_best_upper_bound_of_all_levels():
+    """Where no gain is large enough to act on: the least of the upper bounds of C and Q, below the loss of the score."""
+    X, y, s, _ = example(4000)
+    d = decompose(y, expit(2.5 * np.log(s / (1 - s))), X, loss="brier", random_state=0)
+    (reached,) = select(d.summary(min_gain=0.99).findings, "reachable_loss")
+    assert reached.high == d.upper_bound("irreducible").value < d.risk
+    assert reached.text.startswith(f"A loss of {write_amount(reached.high)} or less is achievable with the information")
 
 
 def test_a_loss_that_is_reached_already_is_no_promise():
     """The best of the upper bounds of all levels, and only where it is below the loss of the score."""
     X, y, _, q = example(300)
-    advice = decompose(y, q, X, loss="brier", random_state=0, reference="logistic").summary().advice
-    assert advice[-1] == "That a lower loss can be reached with what is known here is not shown."
+    last = decompose(y, q, X, loss="brier", random_state=0, reference="logistic").summary().findings[-2:]
+    assert "no_lower_loss" in [one.kind for one in last]
 
 
 def test_nothing_to_conclude():
@@ -228,9 +240,11 @@ def test_nothing_to_conclude():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverfitWarning)  # as 60 rows may
         d = decompose(y, p, rng.random((60, 2)), loss="brier", random_state=0, reference="logistic")
-    advice = d.summary().advice
-    assert advice[0] == "Nothing can be concluded at this n (60 rows): no term is shown to be above 0."
-    assert advice[1].startswith("No miscalibration is shown: recalibration gains at most ")
+    findings = d.summary().findings
+    (found,) = select(findings, "inconclusive")
+    assert found.text == "Inconclusive with 60 rows: no term is significantly above 0."
+    assert findings[0].kind == "no_miscalibration"
+    assert not select(findings, "recalibrate", "recalibrate_size_open", "information_gain", "information_size_open")
 
 
 def test_rows_needed():
@@ -238,32 +252,41 @@ def test_rows_needed():
     _, y, s, _ = example(600, seed=4)
     d = decompose(y, s, loss="brier", random_state=0)
     needed = 600 * ((1.6448536 + 0.8416212) * d.std_error["reliability"] / d.terms["reliability"]) ** 2
-    told = re.search(r"were the estimate true, about ([0-9,]+) rows would show it", d.summary().advice[0])
-    assert told is not None
-    assert int(told[1].replace(",", "")) == pytest.approx(needed, rel=0.1)
+    first = d.summary().findings[0]
+    assert first.kind == "no_miscalibration"
+    assert first.n == pytest.approx(needed, rel=0.1)
+    assert f" About {first.n:,} rows would establish the estimated gain." in first.text
 
 
 def test_summary_shows_the_bound_that_holds():
     X, y, s, _ = example(400)
     d = decompose(y, s, X, loss="brier", random_state=0)
     table = d.summary(0.9).to_dict()
-    assert table["terms"]["grouping"]["known at 90 %"] == f"≥ {d.lower_bound('grouping', 0.9).value:.5f}"
-    assert table["terms"]["irreducible"]["known at 90 %"] == f"≤ {d.upper_bound('irreducible', 0.9).value:.5f}"
-    text = repr(d.summary())
+    lower, upper = d.lower_bound("grouping", 0.9).value, d.upper_bound("irreducible", 0.9).value
+    assert table["terms"]["grouping"]["low"] == max(lower, 0.0)
+    assert table["terms"]["irreducible"]["high"] == upper
+    assert np.isnan([table["terms"]["grouping"]["high"], table["terms"]["irreducible"]["low"]]).all()
+    assert [one["kind"] for one in table["findings"]] == [one.kind for one in d.summary(0.9).findings]
+    text = repr(d.summary(0.9))
+    assert "known at 90 %" in text
+    assert f" ≥ {max(lower, 0.0):.5f} " in text
+    assert f" ≤ {upper:.5f} " in text
     assert "recalibration on held-out data" in text
-    assert text.count("→ ") == len(d.summary().advice)
+    said = " ".join(text.split())
+    assert all(line in said for line in d.summary(0.9).advice)
     assert "<table" in d.summary()._repr_html_()
 
 
 def test_summaries_without_advice():
     exact = FiniteModel([0.5, 0.5], [0.2, 0.6]).decompose([0.3, 0.5], {"Q": ["a", "b"]})
-    assert exact.summary().advice == ()
-    assert exact.summary().to_dict()["terms"]["reliability"]["known at 95 %"] == "exact"
+    assert exact.summary().findings == ()
+    assert np.isnan([exact.summary().to_dict()["terms"]["reliability"][end] for end in ("low", "high")]).all()
+    assert "known at" not in repr(exact.summary())  # a population is known exactly
     corp = corp_decomposition([0, 1, 0, 1], [0.2, 0.8, 0.8, 0.8], loss="brier").summary()
-    assert corp.advice == ()
-    assert corp.to_dict()["terms"]["miscalibration"]["known at 95 %"] == "no interval"
-    assert meaning("bureau → Y") == "richer features or better data"
-    assert meaning("something") == ""
+    assert corp.findings == ()
+    assert np.isnan([corp.to_dict()["terms"]["miscalibration"][end] for end in ("low", "high")]).all()
+    assert explain_term("bureau → Y") == "richer features or better data"
+    assert explain_term("something") == ""
 
 
 def test_plug_in_has_a_summary():

@@ -9,11 +9,18 @@ import numpy as np
 import pytest
 
 from scoreprism import Chain, Decomposition, Level, decompose
-from scoreprism.decomposition._advice import advise, amount
+from scoreprism._findings.wording import write_amount, write_share
+from scoreprism.decomposition._conclusions import draw_conclusions
 from scoreprism.exceptions import OverfitWarning
 from scoreprism.inference import calibration_test
+from tests.findings import select
 
-AMOUNT = r"[0-9.e-]+ \([0-9.]+ %\)"
+AMOUNT = r"[0-9.e−]+ \([0-9.]+ %\)"
+
+
+def amount(value, risk):
+    """A part of the loss, as sentences write it."""
+    return f"{write_amount(value)} ({write_share(value / risk)})"
 
 
 def sigmoid(x):
@@ -42,21 +49,27 @@ def test_a_gain_that_is_shown():
     d = decompose(y, s, loss="brier")
     bound = d.lower_bound("reliability").value
     assert bound > 0
-    assert d.summary().advice[0] == f"Recalibrate: that gains at least {amount(bound, d.risk)} of the loss."
+    first = d.summary().findings[0]
+    assert (first.kind, first.low, first.value) == ("recalibrate", bound, d.risk)
+    assert first.text == f"Recalibrate: this gains at least {amount(bound, d.risk)} of the loss."
 
 
 def test_miscalibration_that_is_shown_and_a_gain_that_is_not():
-    """Never "no miscalibration is shown" where the test rejects (STATISTICS 8.8)."""
+    """Never "no significant miscalibration" where the test rejects (STATISTICS 8.8)."""
     y, s, _ = bold(500)
     d = decompose(y, s, loss="brier")
     assert d.lower_bound("reliability").value == 0.0
     assert d.calibration_pvalue < 0.05
-    most = amount(d.interval("reliability").high, d.risk)
-    assert d.summary().advice[0] == (
-        f"The scores are not calibrated (p = {d.calibration_pvalue:.2g}), but that recalibration lowers the loss is not "
-        f"shown: it gains between 0 and {most}."
+    most = d.interval("reliability").high
+    first = d.summary().findings[0]
+    assert (first.kind, first.low, first.high) == ("recalibrate_size_open", 0.0, most)
+    assert first.pvalue == d.calibration_pvalue
+    assert first.text == (
+        f"The scores are miscalibrated (p = {d.calibration_pvalue:.2g}), but the size of the gain is open: recalibrating "
+        f"gains between 0 and {amount(most, d.risk)} of the loss."
     )
     again = Decomposition.from_json(d.to_json())
+    assert again.summary().findings == d.summary().findings
     assert again.summary().advice == d.summary().advice
 
 
@@ -66,9 +79,19 @@ def test_nothing_that_is_shown_has_two_ends():
     assert d.calibration_pvalue > 0.05
     smooth, whatever = d.interval("reliability", method="smooth").high, d.interval("reliability").high
     assert smooth < 0.9 * whatever
-    assert d.summary().advice[0] == (
-        f"No miscalibration is shown: recalibration gains at most {amount(smooth, d.risk)} if the calibration curve is "
-        f"smooth, at most {amount(whatever, d.risk)} whatever its shape."
+    (enough,) = select(d.summary().findings, "calibrated_enough")  # even the wider one is below 1 % of the loss
+    assert (enough.high, enough.pvalue) == (whatever, d.calibration_pvalue)
+    share = f"{100 * whatever / d.risk:.2g} %"
+    assert (
+        enough.text
+        == f"No recalibration is needed: it would gain at most {share} of the loss (p = {enough.pvalue:.2g})."
+    )
+    first = d.summary(min_gain=0.0).findings[0]
+    assert (first.kind, first.high) == ("no_miscalibration", whatever)
+    assert first.facts["ends"] == [["smooth", smooth], ["any", whatever]]
+    assert first.text == (
+        f"No significant miscalibration was found: recalibrating gains at most {amount(smooth, d.risk)} if the "
+        f"calibration curve is smooth, and at most {amount(whatever, d.risk)} whatever its shape."
     )
 
 
@@ -78,19 +101,24 @@ def test_ends_that_are_alike_are_said_as_one():
     d = decompose((rng.random(400) < 0.3).astype(int), np.full(400, 0.3), loss="brier")
     smooth, whatever = d.interval("reliability", method="smooth").high, d.interval("reliability").high
     assert smooth >= 0.9 * whatever
-    (line,) = (line for line in d.summary().advice if "miscalibration" in line)
-    assert line.startswith(f"No miscalibration is shown: recalibration gains at most {amount(whatever, d.risk)}")
-    assert "smooth" not in line
-    assert "shape" not in line
+    (found,) = select(d.summary().findings, "no_miscalibration")
+    assert found.facts["ends"] == [["", whatever]]
+    begin = f"No significant miscalibration was found: recalibrating gains at most {amount(whatever, d.risk)}."
+    assert found.text.startswith(begin)
+    assert "smooth" not in found.text
+    assert "shape" not in found.text
 
 
 def test_a_loss_without_a_curvature_says_what_its_end_assumes():
     y, s, _ = calibrated(500)
-    line = decompose(y, s, loss="elementary").summary().advice[0]
+    first = decompose(y, s, loss="elementary").summary().findings[0]
+    assert first.kind == "no_miscalibration"
+    assert [where for where, _ in first.facts["ends"]] == ["smooth"]
+    assert first.facts["blind"]
     assert re.fullmatch(
-        f"No miscalibration is shown: recalibration gains at most {AMOUNT} if the calibration curve is smooth"
-        r"(; were the estimate true, about [0-9,]+ rows would show it)?\. This loss does not see all miscalibration\.",
-        line,
+        f"No significant miscalibration was found: recalibrating gains at most {AMOUNT} if the calibration curve is "
+        r"smooth\.( About [0-9,]+ rows would establish the estimated gain\.)? This loss does not see all miscalibration\.",
+        first.text,
     )
 
 
@@ -98,15 +126,17 @@ def test_clusters_have_no_test_to_go_by():
     y, s, _ = bold(500)
     d = decompose(y, s, loss="brier", groups=np.arange(500) // 2)
     assert d.calibration_pvalue is None
-    assert d.summary().advice[0].startswith("No miscalibration is shown: recalibration gains at most ")
+    first = d.summary().findings[0]
+    assert (first.kind, first.pvalue) == ("no_miscalibration", None)
+    assert first.text.startswith("No significant miscalibration was found: recalibrating gains at most ")
 
 
 def test_the_level_of_the_sentence_is_that_of_the_test():
     """At p = .02 the scores are called miscalibrated at 95 %, and at 99 % they are not."""
     y, s, _ = bold(500)
     d = decompose(y, s, loss="brier")
-    assert advise(d, 0.95, 0.02)[0].startswith("The scores are not calibrated (p = 0.02)")
-    assert advise(d, 0.99, 0.02)[0].startswith("No miscalibration is shown")
+    assert draw_conclusions(d, 0.95, calibration_pvalue=0.02)[0].kind == "recalibrate_size_open"
+    assert draw_conclusions(d, 0.99, calibration_pvalue=0.02)[0].kind == "no_miscalibration"
 
 
 def test_laws_that_were_given_are_said_to_be_smooth_or_nothing():
@@ -116,7 +146,9 @@ def test_laws_that_were_given_are_said_to_be_smooth_or_nothing():
     y = (rng.random(400) < s).astype(int)
     d = Chain(y, [Level("S", s), Level("C", 0.01 + 0.98 * s)]).decompose("brier")
     assert d.calibration_pvalue is None
-    assert "whatever its shape" not in d.summary().advice[0]
+    (first,) = select(d.summary().findings, "no_miscalibration")
+    assert "any" not in [where for where, _ in first.facts["ends"]]
+    assert "whatever its shape" not in first.text
 
 
 # ── the test behind the sentence ────────────────────────────────────────────────────────────────────
@@ -157,11 +189,13 @@ def test_an_estimate_that_is_mostly_noise_is_muted_and_its_bound_is_not():
     d = decompose(y, s, rng.normal(size=(500, 20)), loss="brier", repeats=1)
     assert d.level_spreads[:, 2].mean() > 0.25 * d.terms["grouping"]
     assert d.muted == ("grouping", "irreducible")
-    assert "how large grouping is cannot be told from so few rows, only what it is at least" in d.notes
+    assert [one.term for one in select(d.findings, "size_unknown")] == ["grouping"]
+    assert "So few rows do not tell how large grouping is, only how large it is at least." in d.notes
     table = d.summary().to_dict()["terms"]
     assert np.isnan([table[term][key] for term in d.muted for key in ("estimate", "share")]).all()
     assert table["reliability"]["estimate"] == d.terms["reliability"]
-    assert table["grouping"]["known at 95 %"].startswith("≥ ")
+    assert table["grouping"]["low"] == max(d.lower_bound("grouping").value, 0.0)
+    assert np.isnan(table["grouping"]["high"])
     assert d.lower_bound("grouping").value <= 0.0  # said, though muted
     assert Decomposition.from_json(d.to_json()).muted == d.muted
 
@@ -175,7 +209,9 @@ def test_grouping_that_is_large_is_not_muted():
     assert d.muted == ()
     bound = d.lower_bound("grouping").value
     assert bound > 0.05
-    assert f"A better model of these features gains at least {amount(bound, d.risk)} of the loss." in d.summary().advice
+    (found,) = select(d.summary().findings, "information_gain")
+    assert (found.term, found.low) == ("grouping", bound)
+    assert found.text == f"A better model of these features gains at least {amount(bound, d.risk)} of the loss."
 
 
 def test_a_reference_that_overfits_keeps_its_bound():
@@ -184,11 +220,16 @@ def test_a_reference_that_overfits_keeps_its_bound():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 2))
     y = (rng.random(500) < sigmoid(3 * X.sum(axis=1))).astype(int)
-    text = r"the law Q overfits: its spread over the folds is [0-9.]+ % of its loss \(up to 5 % is normal\)\. Its bounds hold, its estimates are unreliable; use a smaller model for reference=, or the default\."
+    text = (
+        r"^The reference model of Q overfits: it differs between folds by [0-9.]+ % of its loss \(up to 5 % is "
+        r"normal\)\. Its bounds hold; its estimates are unreliable\. Use a smaller model for reference=, or the default\.$"
+    )
     with pytest.warns(OverfitWarning, match=text):
         d = decompose(y, sigmoid(1.4 * X[:, 0]), X, loss="brier", reference=ExtraTreesClassifier(30, random_state=0))
     assert d.muted == ("grouping", "irreducible")
-    assert any(line.startswith("A better model of these features gains at least ") for line in d.summary().advice)
+    assert select(d.findings, "level_overfits", "overfit")
+    (found,) = select(d.summary().findings, "information_gain")
+    assert found.low == d.lower_bound("grouping").value
 
 
 # ── few rows that carry the variance ────────────────────────────────────────────────────────────────
@@ -201,12 +242,15 @@ def test_few_rows_that_carry_the_variance_are_pointed_out():
     y = (rng.random(2000) < 0.003 + 0.994 * s).astype(int)
     d = decompose(y, s, loss="log")
     assert 0 < d._ends.effective_rows < 10
-    note = f"few rows carry the variance (about {max(d._ends.effective_rows, 1.0):.2g}): intervals and bounds are less sure than said"
-    assert note in d.notes
+    (found,) = select(d.findings, "few_effective_rows")
+    assert found.value == pytest.approx(max(d._ends.effective_rows, 1.0))
+    assert found.text == (
+        f"About {found.value:.0f} rows dominate the variance: intervals and bounds are less certain than stated."
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         y, s, _ = bold(500)
-        assert not any("carry the variance" in line for line in decompose(y, s, loss="log").notes)
+        assert not select(decompose(y, s, loss="log").findings, "few_effective_rows")
 
 
 # ── false sentences ─────────────────────────────────────────────────────────────────────────────────
@@ -225,11 +269,11 @@ def test_sentences_are_rarely_false():
             steps = np.where(grid < 0.4, 0.2, np.where(grid < 0.6, 0.7, 0.35))
             gain = float(np.mean((grid - steps) ** 2)) if truth is None else truth
             d = decompose((rng.random(600) < law).astype(int), s, loss="brier")
-            line = d.summary().advice[0]
-            if line.startswith("Recalibrate"):
-                false += d.lower_bound("reliability").value > gain
+            first = d.summary().findings[0]
+            if first.kind == "recalibrate":
+                false += first.low > gain
             else:
-                false += d.interval("reliability").high < gain
+                false += first.high < gain or (first.low or 0.0) > gain
     assert false <= 8
 
 
@@ -238,4 +282,6 @@ def test_a_calibration_split_says_what_it_leaves_out():
     s = rng.dirichlet([1.0, 1.0, 1.0], 400)
     y = (rng.random((400, 1)) > s.cumsum(axis=1)[:, :-1]).sum(axis=1)
     d = decompose(y[:200], s[:200], calibrator="flexible", calibration=(s[200:], y[200:]))
-    assert "shifts and boosting are left out: they are fitted only in random folds of the rows" in d.notes
+    (found,) = select(d.findings, "candidates_left_out")
+    assert list(found.facts["maps"]) == ["shifts", "boosting"]
+    assert found.text == "Shifts and boosting are left out: they are fitted only in random folds of the rows."

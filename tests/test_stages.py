@@ -46,6 +46,7 @@ from scoreprism.exceptions import (
 )
 from scoreprism.losses import get_loss
 from scoreprism.references import StackedReference
+from tests.findings import select
 
 lightgbm = pytest.importorskip("lightgbm")
 xgboost = pytest.importorskip("xgboost")
@@ -339,7 +340,9 @@ def test_features_stand_above_the_path(hastie, boosted):
     found = stagewise_decomposition(scores, y, X, loss="brier", calibrator="platt", random_state=0)
     assert found.names == ("reliability", "gain 1 → 4", "gain 4 → 12", "path → X", "irreducible")
     assert found.compression is None
-    assert any("Q fitted by a stack of" in note for note in found.decomposition.notes)
+    fits = [(one.facts["laws"], one.subject) for one in select(found.decomposition.findings, "law_fitted")]
+    assert [laws for laws, _ in fits] == [["C = P(Y | S)"], ["stage 4", "stage 12"], ["Q"]]
+    assert fits[2][1].startswith("a stack of ")
     model = stagewise_decomposition(boosted, y, X, calibrator="platt", grid=[1, 4, 12], random_state=0)
     assert model.names[-1] == "remaining"
     assert model.grid == (1.0, 4.0, 12.0)
@@ -532,7 +535,8 @@ def test_selection_of_any_rows(hastie, boosted):
     assert light.stages.recalibrated_loss.tolist() == other.stages.recalibrated_loss.tolist()
     select_stage(stages, y, groups=np.arange(y.size) // 3, random_state=0)
     assert base.stages.to_frame("polars").shape == (12, 7)
-    assert "all other stages are told apart from the best, 12" in repr(base)
+    assert base.alike == (12.0,)
+    assert "All other stages are significantly worse than the best, 12." in repr(base)
     assert "<table" in base._repr_html_()
     json.dumps(base.to_dict(), allow_nan=False)
 
@@ -822,7 +826,10 @@ def test_recalibrated_stages_of_a_sample():
     from scoreprism.calibrators import BinningCalibrator
 
     lost = pytest.warns(LostResolutionWarning, match=r"binning makes .* % of the pairs")
-    with lost, pytest.warns(OverfitWarning, match="stage 6: the law C overfits"):  # edges move from fold to fold
+    with (
+        lost,
+        pytest.warns(OverfitWarning, match="^Stage 6: The calibration map C overfits: "),
+    ):  # edges move from fold to fold
         coarse = recalibrate_stages(
             stages, y, calibrator=BinningCalibrator(n_bins=3), clip=1e-6, random_state=0, n_jobs=2
         )
@@ -887,7 +894,9 @@ def test_warnings_of_stages_are_said_once():
         warnings.simplefilter("always")
         stagewise_decomposition(list(1 - scores.T), y, calibrator="platt", random_state=0)
     kinds = [one.category.__name__ for one in caught]
-    assert sum(str(one.message).startswith("stage 2 and 4 others: scores are read") for one in caught) == 1
+    reversed_ = [one.message for one in caught if one.message.finding.kind == "reversed_scores"]
+    assert [(one.finding.facts["stage"], one.finding.facts["others"]) for one in reversed_] == [(2, 4)]
+    assert str(reversed_[0]).startswith("Stage 2 and 4 others: Scores are read as the probability of ")
     assert len(kinds) <= 3
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -1009,7 +1018,7 @@ def test_pipelines_on_their_training_rows_are_found_out(hastie):
         decompose(y, search, framed, calibrator="platt", reference="logistic", random_state=0)
 
 
-@pytest.mark.filterwarnings("ignore:stage .*the law C overfits")
+@pytest.mark.filterwarnings("ignore:Stage .*The calibration map C overfits")
 def test_three_classes_are_recalibrated_by_default(digits):
     X, y, X_new, y_new = digits
     model = GradientBoostingClassifier(n_estimators=3, random_state=0).fit(X, y)
@@ -1028,11 +1037,14 @@ def test_equal_choices_and_a_gain_do_not_contradict_each_other():
     found = select_stage(stages, y, random_state=0)
     assert found.stage == found.raw_stage == 6
     assert len(set(found.chosen)) > 1
-    assert "on rows it has not seen, choosing by recalibrated loss gains 0.0" in repr(found)
-    assert "(nested: the choices without each of 5 folds were 6 refined and 4, 6 raw)" in repr(found)
+    said = " ".join(repr(found).split())
+    assert "On unseen rows, choosing by the recalibrated loss gains 0.0" in said
+    assert (
+        "(stages chosen as each of 5 folds is left out: 6 by the recalibrated loss and 4, 6 by the raw loss)." in said
+    )
     steady = select_stage(stages[:3], y, random_state=0)
     assert steady.gain.value == steady.gain.low == steady.gain.high == 0.0
-    text = "both choices are the same without any of the 5 folds (3): nothing is gained, nothing lost"
+    text = "Both rules choose the same stages (3), whichever of the 5 folds is left out: no difference."
     assert text in repr(steady)
     assert "gains" not in repr(steady)
 
@@ -1162,10 +1174,11 @@ def test_tables_of_stages_show_themselves():
         "error",
         "merged",
     ]
-    assert lines[2].split()[:2] == ["1", f"{found.loss[0]:.5f}"]
+    assert set(lines[2]) == {"─"}
+    assert lines[3].split()[:2] == ["1", f"{found.loss[0]:.5f}"]
     assert "<table" in found._repr_html_()
     long = select_stage([stages[t % 6] for t in range(40)], y, random_state=0).stages
-    assert len(repr(long).splitlines()) == 2 + 11
+    assert len(repr(long).splitlines()) == 3 + 11
     assert "…" in repr(long)
     assert "<table" in long._repr_html_()
     chain = stagewise_decomposition(stages, y, calibrator="platt", clip=1e-6, random_state=0)

@@ -18,8 +18,8 @@ from scoreprism import scale
 from scoreprism._core.parquet_pages import verify_pages
 from scoreprism._core.source_files import doubt_about
 from scoreprism.cli import _demo, _sources
-from scoreprism.cli._alike import find_score_like
-from scoreprism.cli._reading import Reading, Roles, read_predictions
+from scoreprism.cli import _read_sample as reading
+from scoreprism.cli._score_checks import find_score_like
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
 from tests.test_cli import call
 
@@ -69,8 +69,8 @@ def test_a_cut_off_file_is_told_and_with_strict_refused(here):
     assert CUT in " ".join(found.stdout.split())
     assert "has no line end and is shorter than every other" in Path("r.html").read_text()
     verdict, *_, method = json.loads(Path("r.json").read_text())["sections"]
-    for section in (verdict, method):
-        assert CUT in [notice["text"] for notice in section["notices"]]
+    assert CUT in [one["text"] for one in verdict["findings"] if one["kind"] == "file_suspect"]
+    assert CUT in method["notes"]
 
 
 @pytest.mark.parametrize("command", ["test", "compare", "recalibrate"])
@@ -116,23 +116,19 @@ def test_stdin_gzip_and_apply_tell_too(here):
 )
 def test_when_a_last_line_is_doubted(here, records, doubt):
     Path("a.csv").write_bytes(b"y,s\n" + records.encode())
-    found = read_predictions("a.csv", Roles(scores=("s",)), Reading(whole=True))
+    found = reading.read_table("a.csv", reading.GivenRoles(scores=("s",)), reading.ReadOptions())
     told = f"{doubt[:1].upper()}{doubt[1:]}: is the file complete?"
     assert found.doubts == ((told,) if doubt else ())
     # at scale only the tail of the file is read, and the words are the same
     assert doubt_about("a.csv", "csv") == doubt
 
 
-def test_the_shortest_record_is_found_across_blocks(here, monkeypatch):
-    import scoreprism.cli._text as text
-
+def test_the_shortest_record_is_found_anywhere(here):
     lines = ["y,s", *(f"1,0.{i:03d}" for i in range(100, 200)), "0,0.5", *(f"1,0.{i:03d}" for i in range(100, 200))]
-    for block in (7, 64, 1 << 22):
-        monkeypatch.setattr(text, "_BLOCK", block)
-        for last, doubted in (("1,0.5", False), ("1,0.", True)):
-            Path("a.csv").write_text("\n".join([*lines, last]))
-            found = read_predictions("a.csv", Roles(scores=("s",)), Reading(whole=True))
-            assert bool(found.doubts) is doubted, (block, last)
+    for last, doubted in (("1,0.5", False), ("1,0.", True)):
+        Path("a.csv").write_text("\n".join([*lines, last]))
+        found = reading.read_table("a.csv", reading.GivenRoles(scores=("s",)), reading.ReadOptions())
+        assert bool(found.doubts) is doubted, last
 
 
 def test_complete_files_without_a_line_end_are_rarely_doubted(here):
@@ -142,13 +138,13 @@ def test_complete_files_without_a_line_end_are_rarely_doubted(here):
     for _ in range(300):
         values = np.round(rng.random(50), 4)
         Path("a.csv").write_text("\n".join(["y,s", *(f"{i % 2},{value}" for i, value in enumerate(values))]))
-        doubted += bool(read_predictions("a.csv", Roles(scores=("s",)), Reading(whole=True)).doubts)
+        doubted += bool(reading.read_table("a.csv", reading.GivenRoles(scores=("s",)), reading.ReadOptions()).doubts)
     assert doubted <= 300 * 2 / 50 + 4 * np.sqrt(300 * 2 / 50)
 
 
 def test_a_file_that_changes_while_it_is_read(here, monkeypatch):
     Path("a.csv").write_text("\n".join(LINES) + "\n")
-    read = _sources._limited
+    read = _sources._read_all
 
     def slow(stream, *rest, **options):
         content = read(stream, *rest, **options)
@@ -156,9 +152,9 @@ def test_a_file_that_changes_while_it_is_read(here, monkeypatch):
             file.write("1,0.5\n")
         return content
 
-    monkeypatch.setattr(_sources, "_limited", slow)
+    monkeypatch.setattr(_sources, "_read_all", slow)
     size = Path("a.csv").stat().st_size
-    found = read_predictions("a.csv", Roles("y", ("p",)), Reading(as_given=True))
+    found = reading.read_sample("a.csv", reading.GivenRoles("y", ("p",)), reading.ReadOptions(as_given=True))
     sizes = f"{size:,} bytes at first, {size:,} read, {size + 6:,} at the end"
     assert found.doubts == (f"The file changed while it was read, {sizes}: is the file complete?",)
 
@@ -167,14 +163,14 @@ def test_an_arrow_stream_without_its_end(here):
     frame = pl.DataFrame({"y": [0, 1] * 20, "p": np.linspace(0.1, 0.9, 40)})
     whole = io.BytesIO()
     frame.write_ipc_stream(whole)
-    roles, how = Roles("y", ("p",)), Reading(as_given=True)
+    roles, how = reading.GivenRoles("y", ("p",)), reading.ReadOptions(as_given=True)
     Path("a.arrow").write_bytes(whole.getvalue())
-    assert read_predictions("a.arrow", roles, how).doubts == ()
+    assert reading.read_sample("a.arrow", roles, how).doubts == ()
     Path("a.arrow").write_bytes(whole.getvalue()[:-8])  # the mark is eight bytes (Arrow's format, IPC streaming)
     told = ("The Arrow stream has no mark at its end: is the file complete?",)
-    assert read_predictions("a.arrow", roles, how).doubts == told
+    assert reading.read_sample("a.arrow", roles, how).doubts == told
     with pytest.raises(InputError, match="with --strict nothing may speak against a file being complete"):
-        read_predictions("a.arrow", roles, Reading(as_given=True, strict=True))
+        reading.read_sample("a.arrow", roles, reading.ReadOptions(as_given=True, strict=True))
 
 
 def test_cut_off_files_at_scale(here):
@@ -418,8 +414,10 @@ def test_models_at_scale(models):
 
 
 def read_features(file, *scores, **more):
-    found = read_predictions(file, Roles("y", scores, all_features=True, **more), Reading(as_given=True))
-    return found.X.columns, found.notes
+    found = reading.read_sample(
+        file, reading.GivenRoles("y", scores, all_features=True, **more), reading.ReadOptions(as_given=True)
+    )
+    return found.sample.X.columns, found.notes
 
 
 def test_other_scores_are_no_features(models):
@@ -473,12 +471,12 @@ def test_a_feature_in_the_unit_interval_that_the_score_lacks_is_kept():
 
 
 def test_explicit_features_that_are_scores(models):
-    roles = Roles("y", ("p_bold", "p_true"), features=("p_true", "x0"))
-    found = read_predictions(models, roles, Reading())
-    assert found.X.columns == ["x0"]
+    roles = reading.GivenRoles("y", ("p_bold", "p_true"), features=("p_true", "x0"))
+    found = reading.read_sample(models, roles, reading.ReadOptions())
+    assert found.sample.X.columns == ["x0"]
     assert found.notes == ("'p_true' is a score, and no feature.",)
     with pytest.raises(InputError) as error:
-        read_predictions(models, Roles("y", ("p_bold",), features=("p_bold",)), Reading())
+        reading.read_sample(models, reading.GivenRoles("y", ("p_bold",), features=("p_bold",)), reading.ReadOptions())
     assert str(error.value) == (
         "features must not all be scores; got 'p_bold'. Name other columns in --features, or leave it out."
     )
@@ -540,7 +538,7 @@ def test_the_demonstration_replaces_its_own_page_and_nothing_else(here, monkeypa
             return "<html>ä</html>\n"
 
     monkeypatch.setattr(_demo, "_reported", lambda *_: Found())
-    monkeypatch.setattr(_demo, "_short", lambda _: None)
+    monkeypatch.setattr(_demo, "shorten", lambda _: None)
     monkeypatch.setattr(_demo, "emit", lambda *_: None)
     monkeypatch.setattr("dataclasses.replace", lambda found, **_: found)
     page = Path("scoreprism-demo.html")
@@ -605,50 +603,48 @@ def test_columns_that_are_named_as_arguments_are(here):
 
 
 def contradictions(found):
-    """Sentences of a diagnosis of one model that its own figures, or its other sentences, speak against."""
+    """Findings of a diagnosis of one model that its own figures, its headline, or its other findings speak against."""
     (model,) = found["models"].values()
     term, p = next(iter(model["losses"].values()))["terms"]["reliability"], model["tests"]["calibration"]["pvalue"]
-    notices = [notice["text"] for section in found["sections"] for notice in section["notices"]]
-    gains = [
-        float(text.split("at least ")[1].split()[0]) for text in notices if text.startswith("Recalibrate: that gains")
-    ]
-    removes = "recalibration removes at least" in found["headline"]
-    none = any(text.startswith("No miscalibration is shown") for text in notices)
+    told = {one["kind"]: one for one in model["findings"]}
+    called = {one["kind"] for section in found["sections"] for one in section["findings"]}
+    gain = told.get("recalibrate", {}).get("low")
+    removes = gain is not None and f"{gain:.3g}" in found["headline"]
+    none = bool({"no_miscalibration", "calibrated_enough"} & told.keys())
+    accused = [told[kind]["pvalue"] for kind in ("recalibrate_size_open", "not_material") if kind in told]
     wrong = {
-        "a gain that is not the lower bound": any(g != pytest.approx(term["lower_bound"], rel=0.01) for g in gains),
-        "headline and action differ": removes is not bool(gains),
-        "shown and not shown": none and (removes or bool(gains) or term["lower_bound"] > 0),
-        "miscalibrated against its own test": any("it is miscalibrated (p" in text for text in notices) and p > 0.05,
+        "a gain that is not the lower bound": gain not in (None, term["lower_bound"]),
+        "headline and action differ": removes is not ("recalibrate" in called),
+        "shown and not shown": none and ("recalibrate" in told or bool(accused) or term["lower_bound"] > 0),
+        "miscalibrated against its own test": any(one not in (p, None) for one in accused)
+        or (bool(accused) and p > 0.05),
         "an estimate outside of its interval": not term["low"] <= max(term["estimate"], 0.0) <= term["high"],
     }
     return [name for name, holds in wrong.items() if holds]
 
 
 def test_contradictions_are_seen():
-    """The check itself, on an answer that is right and on ones in which a sentence or a figure was changed."""
+    """The check itself, on an answer that is right and on ones in which a finding or a figure was changed."""
     term = {"estimate": 0.014, "low": 0.0068, "high": 0.021, "lower_bound": 0.00792}
-    good = {
-        "headline": "Of the log loss of p, 0.0843, recalibration removes at least 0.00792 (9.4 %), at 95 % confidence.",
-        "models": {
-            "p": {"losses": {"log": {"terms": {"reliability": term}}}, "tests": {"calibration": {"pvalue": 0.3}}}
-        },
-        "sections": [{"notices": [{"text": "Recalibrate: that gains at least 0.00792 (9.4 %) of the loss."}]}],
-    }
-    assert contradictions(good) == []
-    assert contradictions({**good, "headline": "No part of the log loss is removable."}) == [
-        "headline and action differ"
+
+    def answer(headline, *findings):
+        tests = {"calibration": {"pvalue": 0.3}}
+        model = {"losses": {"log": {"terms": {"reliability": term}}}, "tests": tests, "findings": list(findings)}
+        return {"headline": headline, "models": {"p": model}, "sections": [{"findings": list(findings)}]}
+
+    words = "Of the log loss of p, 0.0843, recalibration removes at least 0.00792 (9.4 %), at 95 % confidence."
+    gain, none = {"kind": "recalibrate", "low": 0.00792}, {"kind": "no_miscalibration"}
+    assert contradictions(answer(words, gain)) == []
+    assert contradictions(answer("No part of the log loss is removable.", gain)) == ["headline and action differ"]
+    assert contradictions(answer(words.replace("0.00792", "0.02"), {**gain, "low": 0.02})) == [
+        "a gain that is not the lower bound"
     ]
-    for text, names in (
-        ("Recalibrate: that gains at least 0.02 (9.4 %) of the loss.", ["a gain that is not the lower bound"]),
-        ("No miscalibration is shown: it gains at most 0.02.", ["headline and action differ", "shown and not shown"]),
-        (
-            "Recalibrate p, and judge it on fresh rows: it is miscalibrated (p < 0.001).",
-            ["headline and action differ", "miscalibrated against its own test"],
-        ),
-    ):
-        assert contradictions({**good, "sections": [{"notices": [{"text": text}]}]}) == names
+    assert contradictions(answer(words, gain, none)) == ["shown and not shown"]
+    assert contradictions(answer(words, none)) == ["shown and not shown"]  # the bound is above 0
+    accused = {"kind": "recalibrate_size_open", "pvalue": 0.0001}
+    assert contradictions(answer("p is miscalibrated.", accused)) == ["miscalibrated against its own test"]
     term["estimate"] = 0.03
-    assert contradictions(good) == ["an estimate outside of its interval"]
+    assert contradictions(answer(words, gain)) == ["an estimate outside of its interval"]
 
 
 def test_rare_events(here):
@@ -735,5 +731,7 @@ def test_features_that_are_other_scores(models):
     assert contradictions(answer) == []
     found = answer["models"]["p_bold"]["losses"]["brier"]["terms"]
     assert found["grouping"]["estimate"] is None  # mostly noise, and so muted
-    for words in ("p_true", "p_noisy", "A better model"):
+    kinds = {one["kind"] for section in answer["sections"] for one in section["findings"]}
+    assert not {"information_gain", "information_size_open"} & kinds
+    for words in ("p_true", "p_noisy"):
         assert words not in made.stdout

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import scoreprism
-from scoreprism import Chain, FiniteModel, Level, calibration_test, corp_decomposition, decompose
+from scoreprism import Chain, FiniteModel, Level, calibration_test, corp_decomposition, decompose, make_report
 from scoreprism._core.checks import parse_weights
 from scoreprism._core.workers import run_all
 from scoreprism._spelling import spelling
@@ -410,6 +410,8 @@ def test_bad_levels_and_chains():
     for clip in (0, 0.6, -1, "x", True):
         with pytest.raises(InputError, match="clip must be a distance from 0, above 0 and at most 1/2"):
             chain.decompose("brier", clip=clip)
+        with pytest.raises(InputError, match="clip must be a distance from 0, above 0 and at most 1/2"):
+            make_report(chain.sample, clip=clip)
     with pytest.raises(InputError, match="groups and y_true must have the same number of rows; got 2 and 4"):
         Chain(Y, [good, Level("C", P)], groups=[1, 2])
     with pytest.raises(InputError, match="groups must give the group of each row; got None"):

@@ -320,10 +320,10 @@ def null_of_three(book: Book) -> Section:
 
 #: Sentences by the number in them: the term it speaks of, and whether a number above the truth is false (or one below).
 _CLAIMS = {
-    "at least": ("“Recalibrate: that gains at least”", "rel", True),
-    "at most": ("“recalibration gains at most”, or “between 0 and”", "rel", False),
+    "at least": ("“this gains at least”, or the lower end of a gain", "rel", True),
+    "at most": ("“recalibrating gains at most”, or the upper end of a gain", "rel", False),
     "better": ("“A better model of these features gains at least”", "grp", True),
-    "reached": ("“A loss of … or less can be reached”", "irr", False),
+    "reached": ("“A loss of … or less is achievable”", "irr", False),
 }
 
 

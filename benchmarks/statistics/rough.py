@@ -18,6 +18,7 @@ from benchmarks.statistics.cells import Cell, Numbers
 from benchmarks.statistics.scenarios import LOSSES, SCENARIOS
 from benchmarks.statistics.tables import Bar, Line, Section, Value, judged, mean, root_mean_square, share, within
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._findings.finding import select
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import get_loss
 
@@ -136,6 +137,10 @@ def _decomposed(y: IntArray, s: FloatArray, X: FloatArray | None = None, **optio
     return found
 
 
+#: What is told of the reliability, by kind of finding.
+_TOLD = {"recalibrate": "recalibrate", "recalibrate_size_open": "not calibrated", "no_miscalibration": "none shown"}
+
+
 # ── cells ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -150,13 +155,11 @@ def scores(rng: np.random.Generator, law: str, n: int, *, told: bool = True) -> 
         numbers |= {
             f"{loss}.rel": d.terms["reliability"], f"{loss}.low": wide.low, f"{loss}.high": wide.high,
             f"{loss}.smooth": smooth.high, f"{loss}.lower": bound, f"{loss}.error": d.std_error["reliability"],
-            f"{loss}.few": float(any("few rows carry" in note for note in d.notes)),
+            f"{loss}.few": float(bool(select(d.findings, "few_effective_rows"))),
         }  # fmt: skip
         if told:
-            said = d.summary().advice[0] if bound > 0.0 else " ".join(d.summary().advice)
-            numbers[f"{loss}.recalibrate"] = float(said.startswith("Recalibrate"))
-            numbers[f"{loss}.not calibrated"] = float("not calibrated (p" in said)
-            numbers[f"{loss}.none shown"] = float("No miscalibration is shown" in said)
+            kinds = {one.kind for one in d.conclusions(min_gain=0.0)}  # a gain is told however small it is
+            numbers |= {f"{loss}.{key}": float(kind in kinds) for kind, key in _TOLD.items()}
             p = d.calibration_pvalue
             numbers[f"{loss}.rejected"] = float(p is not None and p <= 0.05)
     return numbers
@@ -209,11 +212,11 @@ def strong(rng: np.random.Generator, n: int, reference: str = "auto") -> Numbers
         options["reference"] = LGBMClassifier(verbose=-1, n_jobs=1)
     numbers: Numbers = {}
     for loss, d in _decomposed(_outcomes(q, rng), s, X, **options).items():
-        said = " ".join(d.summary().advice)
+        said = select(d.conclusions(), "information_gain", "information_size_open", "no_information_gain")
         numbers |= {
             f"{loss}.grp": d.terms["grouping"], f"{loss}.lower": d.lower_bound("grouping").value,
             f"{loss}.muted": float("grouping" in d.muted), f"{loss}.share": d.terms["grouping"] / d.risk,
-            f"{loss}.said": float("A better model of these features" in said or "No loss of information" in said),
+            f"{loss}.said": float(any(one.term == "grouping" for one in said)),
         }  # fmt: skip
     return numbers
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +13,7 @@ import scoreprism
 from benchmarks.statistics.cells import Numbers
 from benchmarks.statistics.peers import glest_grouping, has_glest, split_half_plugin
 from benchmarks.statistics.scenarios import LOSSES, SCENARIOS, Draw, mean_q
+from scoreprism._findings.finding import Finding, select
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import get_loss
 
@@ -22,7 +22,7 @@ def decomposed(draw: Draw, rng: np.random.Generator, **options: Any) -> Mapping[
     """Both losses of one sample."""
     options.setdefault("loss", LOSSES)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of overfitting: the notes of the result say it too
+        warnings.simplefilter("ignore")  # of overfitting: the findings of the result say it too
         seed = int(rng.integers(2**31))
         found: Mapping[str, Decomposition] = scoreprism.decompose(draw.y, draw.s, random_state=seed, **options)
     return found
@@ -59,28 +59,39 @@ def _of_one(result: Decomposition, envelope: bool) -> Numbers:
             "irr": terms["irreducible"],
             "irr.upper": result.upper_bound("irreducible").value,
             "spread.Q": spreads[2],
-            "guard": float(any("overfits" in note for note in result.notes)),
+            "guard": float(bool(select(result.findings, "overfit", "level_overfits"))),
             "muted": float("grouping" in result.muted),
         }
     return numbers
 
 
-#: What a reader is told, and the number in it; a sentence that is not said is NaN.
+#: What a reader is told: kinds of findings, and which of their numbers is claimed; a claim that is not made is NaN.
 CLAIMS = {
-    "at least": r"^Recalibrate: that gains at least ([\d.e-]+)",
-    "at most": r"(?:gains at most|between 0 and|, at most) ([\d.e-]+) \([\d.e+-]+ %\)(?: whatever its shape)?(?:[.;]|$)",
-    "better": r"^A better model of these features gains at least ([\d.e-]+)",
-    "reached": r"^A loss of ([\d.e-]+) or less can be reached",
+    "at least": (("recalibrate", "recalibrate_size_open", "not_material"), "low"),
+    "at most": (("no_miscalibration", "recalibrate_size_open", "not_material"), "high"),
+    "better": (("information_gain", "information_size_open"), "low"),
+    "reached": (("reachable_loss",), "high"),
 }
+#: What can be reached is told where no gain is worth a change: with this share of the loss, always.
+_ALL_OF_IT = 0.99
 
 
 def claims(result: Decomposition) -> Numbers:
-    """The numbers in the sentences of the advice: whether they are true is judged where the law is known."""
+    """The numbers that are claimed: whether they are true is judged where the law is known."""
+    told = [*result.conclusions(), *select(result.conclusions(min_gain=_ALL_OF_IT), "reachable_loss")]
     numbers: Numbers = {}
-    for name, pattern in CLAIMS.items():
-        found = [match for line in result.summary().advice if (match := re.search(pattern, line))]
-        numbers[f"said.{name}"] = float(found[0].group(1)) if found else np.nan
+    for name, (kinds, number) in CLAIMS.items():
+        found = [getattr(one, number) for one in select(told, *kinds) if _is_claimed(one, number)]
+        numbers[f"said.{name}"] = float(found[0]) if found else np.nan
     return numbers
+
+
+def _is_claimed(finding: Finding, number: str) -> bool:
+    """Whether a number is claimed whatever the law: not a lower end of 0, nor an upper one for smooth curves only."""
+    if number == "low":
+        return finding.term in ("reliability", "grouping") and (finding.low or 0.0) > 0.0
+    ends = finding.facts.get("ends")
+    return ends is None or ends[-1][0] != "smooth"
 
 
 # ── cells ───────────────────────────────────────────────────────────────────────────────────────────────

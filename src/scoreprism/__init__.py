@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Chain,
         Contributions,
         Decomposition,
+        Finding,
         FiniteModel,
         Interval,
         Level,
@@ -62,6 +63,7 @@ __all__ = [
     "Contributions",
     "CorpBootstrap",
     "Decomposition",
+    "Finding",
     "FiniteModel",
     "Interval",
     "Level",
@@ -126,7 +128,8 @@ PUBLIC_PACKAGES = (
 #: Where each lazily loaded name lives.
 _HOME = {
     **dict.fromkeys(("LOSSES", "ProperLoss", "check_proper", "from_entropy", "from_loss", "get_loss"), "losses"),
-    **dict.fromkeys(("Bound", "Chain", "Contributions", "Decomposition", "FiniteModel", "Interval"), "decomposition"),
+    **dict.fromkeys(("Bound", "Chain", "Contributions", "Decomposition", "Finding"), "decomposition"),
+    **dict.fromkeys(("FiniteModel", "Interval"), "decomposition"),
     **dict.fromkeys(("Level", "PairedDifference", "Sample", "Summary"), "decomposition"),
     **dict.fromkeys(("corp_decomposition", "resolution_decomposition"), "decomposition"),
     **dict.fromkeys(("Report", "make_report"), "report"),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from scoreprism._spelling import Marked, first_name, spell
+
+if TYPE_CHECKING:
+    from scoreprism._findings.finding import Finding
 
 __all__ = [
     "ContradictedOrderWarning",
@@ -191,12 +196,19 @@ class ScoreprismWarning(UserWarning):
     """
     Base of all warnings issued by scoreprism.
 
+    Attributes
+    ----------
+    finding : Finding or None
+        What it warns of, as data.
+
     Examples
     --------
     >>> from scoreprism.exceptions import InfiniteLossWarning, ScoreprismWarning
     >>> issubclass(InfiniteLossWarning, ScoreprismWarning)
     True
     """
+
+    finding: Finding | None = None
 
 
 class InfiniteLossWarning(ScoreprismWarning):

@@ -21,7 +21,7 @@ from reproduction.folder import JOURNAL
 from reproduction.pieces import list_words, minus, name_numbers, pvalue, table, thin
 from reproduction.work import once
 from scoreprism.exceptions import InputError
-from scoreprism.report import Figure, Notice, Section
+from scoreprism.report import Figure, Paragraph, Section
 
 # ── the paper's numbers ─────────────────────────────────────────────────────────────────────────────
 
@@ -298,14 +298,17 @@ def small(work):
     """An experiment that takes no time."""
     numbers = work.run("small", running_square, [1.0, 2.0], "numbers")
     section = Section(
-        "theorems", "Theorems", "All hold.", (NUMBERS, Figure("line", "A line (fig:a:line)", "It rises.", drawn))
+        "theorems",
+        "Theorems",
+        (),
+        (Paragraph("All hold."), NUMBERS, Figure("line", "A line (fig:a:line)", "It rises.", drawn)),
     )
     return Outcome(section, (judge("calibrated-yet-grouping/brier", 0.16),), {"small/sum": sum(numbers)})
 
 
 def other(work):
     """One that does not come out."""
-    return Outcome(Section("german", "German", "Not all.", ()), (judge("richer-score", False, **RICHER),))
+    return Outcome(Section("german", "German", (), (Paragraph("Not all."),)), (judge("richer-score", False, **RICHER),))
 
 
 def running_square(x):
@@ -498,9 +501,12 @@ def test_an_interrupted_command_says_how_to_go_on(two, tmp_path, monkeypatch, ca
 
 
 def test_the_quick_page_says_that_it_is_quick(two):
-    (notice,) = (block for block in reproduce(quick=True).report["glance"].blocks if isinstance(block, Notice))
-    assert f"{PLANS['quick'].splits} splits" in notice.text
-    assert not list(reproduce(quick=False).report["glance"].notices)
+    quick, whole = (
+        [block.text for block in reproduce(quick=one).report["glance"].blocks if isinstance(block, Paragraph)]
+        for one in (True, False)
+    )
+    assert f"{PLANS['quick'].splits} splits" in quick[1]
+    assert quick[:1] == whole
 
 
 def test_verdicts_are_told():
@@ -518,9 +524,9 @@ def test_a_task_has_one_thread_wherever_it_runs(monkeypatch):
     """With --jobs 1 on two cores, sums of two threads differed from those of a worker in the last bit."""
     from threadpoolctl import threadpool_limits
 
-    monkeypatch.setattr(running, "load", lambda _: lambda _: Outcome(Section("t", "T", str(threads(None)))))
+    monkeypatch.setattr(running, "load", lambda _: lambda _: Outcome(Section("t", str(threads(None)))))
     with threadpool_limits(2):
         if threads(None) < 2:
             pytest.skip("a build whose linear algebra has one thread")
         assert Work(PLANS["quick"]).run("threads", threads, [0], "tasks") == [1]
-        assert running._run("german", Work(PLANS["quick"]), str).section.meaning == "1"
+        assert running._run("german", Work(PLANS["quick"]), str).section.title == "1"

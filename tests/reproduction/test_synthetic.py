@@ -39,7 +39,7 @@ from reproduction.synthetic import (
     run_terms_once,
 )
 from scoreprism.datasets import CopulaLaw
-from scoreprism.report import Figure, Origin, Report, Table
+from scoreprism.report import Figure, Report, Table
 
 TINY = dataclasses.replace(PLANS["quick"], rows=1500, runs=2, step=0.9)
 MINE = {"members-calibrated", "average-worse", "average-worse-every-rho", "reliability-removed", "reliability-eliminated", "grouping-unchanged",
@@ -223,7 +223,7 @@ def test_figures_and_page(outcome):
     keys = [block.key for block in outcome.section.blocks if isinstance(block, (Figure, Table))]
     keys += [figure.data.key for figure in figures if figure.data is not None]
     assert len(set(keys)) == len(keys)
-    page = Report("Title", "Headline.", (outcome.section,), {}, Origin(), {}, {}).to_html()
+    page = Report("report", "Title", "Headline.", (outcome.section,)).to_html()
     assert page.count("<svg") >= 4
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreprism._calibration_test.null_draws import Statistic
 from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.numerics import EDGE, REACHED, log_odds, sigmoid, softplus
 from scoreprism._core.simplex import FloatArray, IntArray
@@ -141,26 +142,21 @@ def lr_spline(data: ScoreLines) -> LikelihoodRatio:
 # ── isotonic ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Corp:
+def corp(data: ScoreLines) -> Statistic:
     """In-sample CORP miscalibration under the log loss: mean loss of S minus that of the isotonic fit."""
+    first, mass = run_starts(data.law), data.weight * data.size
+    score, tied, total = data.law[first], np.add.reduceat(mass, first), mass.sum()
 
-    law: FloatArray
-    weight: FloatArray  # of a row
-    mass: FloatArray  # of all rows of a line
-    first: IntArray
-
-    def __call__(self, y: FloatArray) -> FloatArray:
-        total = self.mass.sum()
-        tied = np.add.reduceat(self.mass, self.first)
-        events = np.add.reduceat(y * self.weight, self.first, axis=1)
-        score = self.law[self.first]
+    def statistic(y: FloatArray) -> FloatArray:
+        events = np.add.reduceat(y * data.weight, first, axis=1)
         found = np.empty(y.shape[0])
         for i, line in enumerate(events):
             blocks = isotonic_blocks(tied, line)
             fitted = _log_likelihood(blocks.weight, blocks.value * blocks.weight, blocks.value)
             found[i] = fitted - _log_likelihood(tied, line, score)
         return np.asarray(np.maximum(found / total, 0.0))
+
+    return statistic
 
 
 def _log_likelihood(weight: FloatArray, events: FloatArray, law: FloatArray) -> float:
@@ -169,11 +165,6 @@ def _log_likelihood(weight: FloatArray, events: FloatArray, law: FloatArray) -> 
 
     missed = np.where(events >= weight * (1.0 - 1e-15), 0.0, weight - events)
     return float(np.sum(xlogy(events, law) + xlog1py(missed, -law)))
-
-
-def corp(data: ScoreLines) -> Corp:
-    """Identity against the isotonic fit."""
-    return Corp(data.law, data.weight, data.weight * data.size, run_starts(data.law))
 
 
 # ── cumulative differences and bins ─────────────────────────────────────────────────────────────────────
@@ -239,37 +230,17 @@ def scales(law: FloatArray, size: FloatArray) -> tuple[int, ...]:
     return tuple(min(1 << j, room) for j in range(3, most.bit_length()))
 
 
-@dataclass(frozen=True)
-class Kuiper:
+def kuiper(data: ScoreLines) -> Statistic:
     """Range of the cumulative differences Σ w(Y − S) in order of S, over the standard deviation of their total."""
-
-    walk: Walk
-
-    def __call__(self, y: FloatArray) -> FloatArray:
-        return self.walk.range(y)
+    return Walk.of(data.law, data.weight, data.size).range
 
 
-@dataclass(frozen=True)
-class Bins:
+def bins(data: ScoreLines) -> Statistic:
     """
     Debiased squared deviations in bins, the largest over several numbers of bins.
 
     Bins hold equal shares of the information Σ w²S(1−S) rather than of the rows: no bin is nearly empty of events, so
     none can make the statistic explode.
     """
-
-    walk: Walk
-    scales: tuple[int, ...]
-
-    def __call__(self, y: FloatArray) -> FloatArray:
-        return np.asarray(self.walk.excess(y, self.scales).max(axis=1))
-
-
-def kuiper(data: ScoreLines) -> Kuiper:
-    """Range of cumulative differences."""
-    return Kuiper(Walk.of(data.law, data.weight, data.size))
-
-
-def bins(data: ScoreLines) -> Bins:
-    """Bins of several sizes."""
-    return Bins(Walk.of(data.law, data.weight, data.size), scales(data.law, data.size))
+    walk, sizes = Walk.of(data.law, data.weight, data.size), scales(data.law, data.size)
+    return lambda y: np.asarray(walk.excess(y, sizes).max(axis=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,8 @@ from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_jobs
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.result_json import encode
+from scoreprism._findings.finding import Finding, Noted
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 
 Builder = Callable[[ScoreLines], Statistic]
@@ -119,7 +121,7 @@ CALIBRATION_TESTS: dict[str, CalibrationTest] = {
 
 
 @dataclass(frozen=True, repr=False)
-class TestResult:
+class TestResult(Noted):
     """
     The outcome of a test.
 
@@ -140,7 +142,7 @@ class TestResult:
         Number of Monte-Carlo draws; 0 where the p-value comes from a normal or chi-squared law.
     components : dict
         Statistic, p-value and weight of each part of "min-p"; degrees of freedom of "hosmer-lemeshow".
-    notes : tuple of str
+    findings : tuple of Finding
         What a reader must know.
     about : str
         "Calibration" or "Grouping".
@@ -160,7 +162,7 @@ class TestResult:
     n: int
     n_resamples: int
     components: Parts = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     about: str = "Calibration"
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,7 +174,8 @@ class TestResult:
         dict
             Ready for JSON: an infinite statistic is the string "inf".
         """
-        found: dict[str, Any] = encode(asdict(self) | {"notes": list(self.notes)})
+        fields_ = {one.name: getattr(self, one.name) for one in fields(self)}
+        found: dict[str, Any] = encode(fields_ | {"findings": [one.to_dict() for one in self.findings]})
         return found
 
     def __repr__(self) -> str:
@@ -188,6 +191,7 @@ class TestResult:
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
+@described()
 def calibration_test(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -210,10 +214,6 @@ def calibration_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Outcomes, or everything at once.
-    y_proba : array-like of shape (n,) or (n, K)
-        Predicted probabilities.
     method : str, default="min-p"
         A name in `CALIBRATION_TESTS`. The default has power against slope, shift, bends, waves and local errors alike.
     n_resamples : int, default=999
@@ -222,10 +222,6 @@ def calibration_test(
         Groups of "hosmer-lemeshow".
     sample_weight : array-like of shape (n,), optional
         Weights in the statistic; outcomes are drawn by row, whatever its weight.
-    pos_label : label, optional
-        Positive class: 1-D `y_proba` is P(Y = pos_label).
-    classes : array-like of shape (K,), optional
-        Labels in column order.
     random_state : int, Generator or None
         Seed of the draws; the same for every `n_jobs`.
     n_jobs : int, optional
@@ -302,8 +298,8 @@ def _result(
 ) -> TestResult:
     event = "P(Y = 1 | S) = S" if data.k == 2 else "P(Y = k | S) = S_k for every class k"
     hypothesis = f"{event}: outcomes are drawn from the scores"
-    notes = ("an outcome of probability 0 was observed, which alone refutes the hypothesis",) if data.impossible else ()
-    return TestResult(statistic, pvalue, test.name, hypothesis, data.n, n_resamples, components, notes)
+    impossible = (Finding("impossible_outcome"),) if data.impossible else ()
+    return TestResult(statistic, pvalue, test.name, hypothesis, data.n, n_resamples, components, impossible)
 
 
 def _require_classes(test: CalibrationTest, k: int) -> None:

@@ -6,13 +6,16 @@ several rows of one score and weight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._calibration_test.binary_statistics import Bins, Walk, scales
+from scoreprism._calibration_test.binary_statistics import Walk, scales
+from scoreprism._calibration_test.binary_statistics import bins as binary_bins
+from scoreprism._calibration_test.null_draws import Statistic
 from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.numerics import centered, scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
@@ -33,45 +36,39 @@ def _log_ratios(law: FloatArray) -> FloatArray:
     return np.asarray(np.clip(centered(np.log(np.maximum(law, _LEAST))), -_FARTHEST, _FARTHEST))
 
 
-@dataclass(frozen=True)
-class ScoreTest:
+def _score_test(data: ScoreLines, features: list[FloatArray], *, tied: bool = False) -> Statistic:
     """
     Rao's score statistic uᵀ Var(u)⁻ u of the identity in a family of softmax maps.
 
     u is the slope of the log-likelihood at the identity, Var(u) its variance under Y ~ Cat(S); asymptotically the
-    likelihood ratio, without a fit. `features[k]` holds what the log-odds of class k may depend on.
+    likelihood ratio, without a fit. `features[k]` holds what the log-odds of class k may depend on (`tied`: with one
+    slope for all classes).
     """
+    expected = data.law * data.size[:, None]
+    weighed = [column * data.weight[:, None] for column in features]
+    mean = np.concatenate([w * data.law[:, [k]] for k, w in enumerate(weighed)], axis=1)
+    mean *= np.sqrt(data.size)[:, None]
+    variance = -mean.T @ mean
+    start = 0
+    for k, w in enumerate(weighed):
+        own = slice(start, start + w.shape[1])
+        variance[own, own] += (w.T * expected[:, k]) @ w
+        start = own.stop
+    if tied:
+        total = float(variance.sum())
+        root = np.full((variance.shape[0], 1), 1.0 / np.sqrt(total) if total > 0.0 else 0.0)
+    else:
+        root = _inverse_root(variance)
+    roots = np.split(root, np.cumsum([w.shape[1] for w in weighed])[:-1], axis=0)
+    centres = [w.T @ expected[:, k] for k, w in enumerate(weighed)]
 
-    features: list[FloatArray]
-    centre: list[FloatArray]
-    root: list[FloatArray]
-
-    @classmethod
-    def of(cls, data: ScoreLines, features: list[FloatArray], *, tied: bool = False) -> ScoreTest:
-        """Prepare features, one table per class and their variance under the hypothesis (`tied`: one slope for all)."""
-        expected = data.law * data.size[:, None]
-        weighed = [column * data.weight[:, None] for column in features]
-        mean = np.concatenate([w * data.law[:, [k]] for k, w in enumerate(weighed)], axis=1)
-        mean *= np.sqrt(data.size)[:, None]
-        variance = -mean.T @ mean
-        start = 0
-        for k, w in enumerate(weighed):
-            own = slice(start, start + w.shape[1])
-            variance[own, own] += (w.T * expected[:, k]) @ w
-            start = own.stop
-        if tied:
-            total = float(variance.sum())
-            root = np.full((variance.shape[0], 1), 1.0 / np.sqrt(total) if total > 0.0 else 0.0)
-        else:
-            root = _inverse_root(variance)
-        split = np.cumsum([w.shape[1] for w in weighed])[:-1]
-        return cls(weighed, [w.T @ expected[:, k] for k, w in enumerate(weighed)], np.split(root, split, axis=0))
-
-    def __call__(self, y: FloatArray | IntArray) -> FloatArray:
-        total = np.zeros((y.shape[0], self.root[0].shape[1]))
-        for k, weighed in enumerate(self.features):
-            total += (_happened(y, k).astype(np.float64) @ weighed - self.centre[k]) @ self.root[k]
+    def statistic(y: FloatArray | IntArray) -> FloatArray:
+        total = np.zeros((y.shape[0], root.shape[1]))
+        for k, (w, centre, own) in enumerate(zip(weighed, centres, roots, strict=True)):
+            total += (_happened(y, k).astype(np.float64) @ w - centre) @ own
         return np.asarray((total**2).sum(axis=1))
+
+    return statistic
 
 
 def _inverse_root(variance: FloatArray) -> FloatArray:
@@ -81,104 +78,71 @@ def _inverse_root(variance: FloatArray) -> FloatArray:
     return root
 
 
-def score_vector(data: ScoreLines) -> ScoreTest:
+def score_vector(data: ScoreLines) -> Statistic:
     """Against vector scaling softmax(a_k z_k + b_k)."""
     z = _log_ratios(data.law)
-    return ScoreTest.of(data, [np.column_stack([np.ones(data.lines), z[:, k]]) for k in range(data.k)])
+    return _score_test(data, [np.column_stack([np.ones(data.lines), z[:, k]]) for k in range(data.k)])
 
 
-def score_temperature(data: ScoreLines) -> ScoreTest:
+def score_temperature(data: ScoreLines) -> Statistic:
     """Against temperature scaling softmax(a z): over- and underconfidence alone."""
     z = _log_ratios(data.law)
-    return ScoreTest.of(data, [z[:, [k]] for k in range(data.k)], tied=True)
+    return _score_test(data, [z[:, [k]] for k in range(data.k)], tied=True)
 
 
-def score_polynomial(data: ScoreLines) -> ScoreTest:
+def score_polynomial(data: ScoreLines) -> Statistic:
     """Against a quadratic map of log-ratios: all squares and products up to five classes, own squares beyond."""
     z = _log_ratios(data.law)
     ones = np.ones(data.lines)
     if data.k > _FEW:
-        return ScoreTest.of(data, [np.column_stack([ones, z[:, k], z[:, k] ** 2]) for k in range(data.k)])
+        return _score_test(data, [np.column_stack([ones, z[:, k], z[:, k] ** 2]) for k in range(data.k)])
     free = z[:, :-1]
     first, second = np.triu_indices(data.k - 1)
     table = np.column_stack([ones, free, free[:, first] * free[:, second]])
-    return ScoreTest.of(data, [table] * data.k)
+    return _score_test(data, [table] * data.k)
 
 
-@dataclass(frozen=True)
-class Classwise:
+class _Classwise:
     """One walk per class, in the order of that class's probability."""
 
-    orders: list[IntArray]
-    walks: list[Walk]
+    def __init__(self, data: ScoreLines) -> None:
+        self._orders = [np.lexsort((data.weight, column)) for column in data.law.T]
+        columns = zip(self._orders, data.law.T, strict=True)
+        self._walks = [Walk.of(column[order], data.weight[order], data.size[order]) for order, column in columns]
 
-    @classmethod
-    def of(cls, data: ScoreLines) -> Classwise:
-        """Sort every column once."""
-        orders = [np.lexsort((data.weight, column)) for column in data.law.T]
-        columns = zip(orders, data.law.T, strict=True)
-        walks = [Walk.of(column[order], data.weight[order], data.size[order]) for order, column in columns]
-        return cls(orders, walks)
-
-    def hits(self, y: FloatArray | IntArray, k: int) -> FloatArray:
-        """How often class k happened, in the order of its probability."""
-        return np.take(_happened(y, k), self.orders[k], axis=1).astype(np.float64)
+    def __call__(self, y: FloatArray | IntArray) -> Iterator[tuple[Walk, FloatArray]]:
+        """Of each class its walk, and how often it happened, in the order of its probability."""
+        for k, (walk, order) in enumerate(zip(self._walks, self._orders, strict=True)):
+            yield walk, np.take(_happened(y, k), order, axis=1).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class ClasswiseKuiper:
+def kuiper(data: ScoreLines) -> Statistic:
     """The largest Kuiper statistic of one class against the rest."""
-
-    parts: Classwise
-
-    def __call__(self, y: FloatArray | IntArray) -> FloatArray:
-        best = np.zeros(y.shape[0])
-        for k, walk in enumerate(self.parts.walks):
-            best = np.maximum(best, walk.range(self.parts.hits(y, k)))
-        return best
+    parts = _Classwise(data)
+    return lambda y: np.asarray(np.max([walk.range(hits) for walk, hits in parts(y)], axis=0))
 
 
-@dataclass(frozen=True)
-class ClasswiseBins:
+def bins(data: ScoreLines) -> Statistic:
     """Debiased squared deviations in bins of each class's probability, added over classes; the largest over scales."""
+    parts, sizes = _Classwise(data), [scales(column, data.size) for column in data.law.T]
 
-    parts: Classwise
-    scales: list[tuple[int, ...]]
+    def statistic(y: FloatArray | IntArray) -> FloatArray:
+        excess = (walk.excess(hits, own) for (walk, hits), own in zip(parts(y), sizes, strict=True))
+        return np.asarray(sum(excess, np.zeros(())).max(axis=1) / np.sqrt(data.k))
 
-    def __call__(self, y: FloatArray | IntArray) -> FloatArray:
-        total = np.zeros((y.shape[0], len(self.scales[0])))
-        for k, walk in enumerate(self.parts.walks):
-            total += walk.excess(self.parts.hits(y, k), self.scales[k])
-        return np.asarray(total.max(axis=1) / np.sqrt(len(self.parts.walks)))
+    return statistic
 
 
-@dataclass(frozen=True)
-class TopLabel:
+def top_label(data: ScoreLines) -> Statistic:
     """The two-class bins of the most probable class: does it happen as often as its probability says?"""
-
-    order: IntArray
-    best: IntArray
-    bins: Bins
-
-    def __call__(self, y: FloatArray | IntArray) -> FloatArray:
-        if y.ndim == 3:
-            return self.bins(y[:, self.order, self.best].astype(np.float64))
-        return self.bins(np.take(y, self.order, axis=1) == self.best)
-
-
-def kuiper(data: ScoreLines) -> ClasswiseKuiper:
-    """Classwise range of cumulative differences."""
-    return ClasswiseKuiper(Classwise.of(data))
-
-
-def bins(data: ScoreLines) -> ClasswiseBins:
-    """Classwise bins of several sizes."""
-    return ClasswiseBins(Classwise.of(data), [scales(column, data.size) for column in data.law.T])
-
-
-def top_label(data: ScoreLines) -> TopLabel:
-    """Bins of the most probable class."""
     best, law = data.law.argmax(axis=1), data.law.max(axis=1)
     order = np.lexsort((data.weight, law))
-    walk = Walk.of(law[order], data.weight[order], data.size[order])
-    return TopLabel(order, best[order], Bins(walk, scales(law, data.size)))
+    best, count = best[order], None if data.count is None else data.count[order]
+    statistic = binary_bins(replace(data, law=law[order], weight=data.weight[order], count=count))
+
+    def of_best(y: FloatArray | IntArray) -> FloatArray:
+        if y.ndim == 3:
+            return statistic(y[:, order, best].astype(np.float64))
+        return statistic(np.take(y, order, axis=1) == best)
+
+    return of_best

@@ -56,14 +56,10 @@ def write_text(path: str | os.PathLike[str], make: Callable[[], str], *, overwri
     require_writable(path, overwrite=overwrite)
     # a name from the command line may hold bytes that are no text: shown escaped, never a crash
     content = make().encode("utf-8", errors="backslashreplace")
-    return write_with(path, lambda temporary: _fill(temporary, content), overwrite=overwrite)
+    return write_with(path, lambda temporary: temporary.write_bytes(content), overwrite=overwrite)
 
 
-def _fill(temporary: Path, content: bytes) -> None:
-    temporary.write_bytes(content)
-
-
-def write_with(path: str | os.PathLike[str], writer: Callable[[Path], None], *, overwrite: bool = False) -> Path:
+def write_with(path: str | os.PathLike[str], writer: Callable[[Path], object], *, overwrite: bool = False) -> Path:
     """Let something write a file, whole or not at all."""
     target = require_writable(path, overwrite=overwrite)
     given = repr(os.fspath(path))
@@ -82,7 +78,8 @@ def write_with(path: str | os.PathLike[str], writer: Callable[[Path], None], *, 
     finally:
         if held is not None:
             os.close(held)
-    _sync_folder(target.parent)
+    with suppress(OSError):  # make the rename itself last; some systems cannot open folders
+        _sync(target.parent, os.O_RDONLY)
     return Path(path)
 
 
@@ -211,8 +208,8 @@ def _removed(temporary: Path) -> bool:
     return True
 
 
-def _sync(temporary: Path) -> None:
-    descriptor = os.open(temporary, os.O_RDWR)
+def _sync(path: Path, flags: int = os.O_RDWR) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
@@ -243,13 +240,3 @@ def _claim(target: Path, given: str) -> None:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     except FileExistsError:
         _refuse_existing(given)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself last; some systems cannot open folders."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import sys
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -14,8 +12,9 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import unwrap
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
-from scoreprism._spelling import Marked, mark, spell
-from scoreprism.exceptions import HardLabelsWarning, InputError, WeightScaleWarning
+from scoreprism._findings.finding import Finding, announce
+from scoreprism._spelling import Marked, mark
+from scoreprism.exceptions import InputError
 
 
 def refuse(rule: str, got: str, remedy: Marked, kind: type[InputError] = InputError) -> NoReturn:
@@ -71,19 +70,16 @@ def parse_confidence(value: object) -> float:
     return parse_number(value, "level", "a confidence level between 0 and 1", lambda v: 0.0 < v < 1.0)
 
 
+def parse_share(value: object, name: str) -> float:
+    """A share from 0 to below 1."""
+    return parse_number(value, name, "a share from 0 to below 1", lambda v: 0.0 <= v < 1.0)
+
+
 def parse_clip(value: object, k: int) -> float | None:
     """A clipping distance in (0, 1/K], or None."""
     if value is None:
         return None
     return parse_number(value, "clip", f"a distance from 0, above 0 and at most 1/{k}", lambda v: 0.0 < v <= 1.0 / k)
-
-
-def outside() -> int:
-    """How many frames up the user's own code is: a warning should point there."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "scoreprism":
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def require_rows(n: int, expected: int, name: str, other: str) -> None:
@@ -156,7 +152,7 @@ def _by_row(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(mask.reshape(mask.shape[0] if mask.ndim else 1, -1).any(axis=1))
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN, NaT, pandas.NA: the last one is the only object that refuses to say whether it equals itself."""
     if value is None:
         return True
@@ -189,7 +185,7 @@ def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
             "Give every row the same length.",
         )
     if array.dtype == object:
-        missing = np.array([_is_missing(v) for v in array.reshape(-1)], dtype=bool)
+        missing = np.array([is_missing(v) for v in array.reshape(-1)], dtype=bool)
         if missing.any():
             refuse_missing(name, _by_row(missing.reshape(array.shape)))
     return array
@@ -388,14 +384,7 @@ def _scaled_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
     ratios = weights / largest
     held = np.count_nonzero(ratios)
     if as_rows:
-        warnings.warn(
-            spell(
-                f"`sample_weight` sums to {total:.3g}, which is no number of rows: only the ratios of the weights are "
-                f"used, scaled to sum to the {held} rows that have weight."
-            ),
-            WeightScaleWarning,
-            stacklevel=outside(),
-        )
+        announce(Finding("weight_scale", value=total, n=int(held), facts={"scaled": True}))
     return np.asarray(ratios * (held / ratios.sum()))
 
 
@@ -410,5 +399,4 @@ def is_hard(law: FloatArray) -> bool:
 
 def warn_of_hard_labels(name: str = "y_proba") -> None:
     """Say that probabilities look like predicted labels."""
-    note = f"{name} holds only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
-    warnings.warn(note, HardLabelsWarning, stacklevel=outside())
+    announce(Finding("hard_labels", subject=name))

@@ -49,6 +49,7 @@ def unwrap(value: object) -> Unwrapped:
         return _stack([unwrap(column) for column in columns], backend)
     native: Any = nw.from_native(value, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
+        native = native.alias("values")  # polars takes a name such as "^y|s$" for a pattern of names
         missing = np.asarray(native.is_null().to_numpy(), dtype=bool)
         ordered = tuple(native.dtype.categories) if isinstance(native.dtype, nw.Enum) else None
         return Unwrapped(native.to_numpy(), missing if missing.any() else None, backend, ordered)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.parquet_pages import Pages, verify_pages
-from scoreprism.exceptions import DoubtfulFileWarning
+from scoreprism._findings.finding import Finding, announce
 
 #: What stands between the columns of a file of text.
 SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -89,12 +88,29 @@ def hive_root(paths: list[str]) -> str | None:
     return None if first is None else str(Path(*parts[:first])) if first else "."
 
 
-def cut_line(text: str, *, field: bool = False) -> str:
-    """A last line that looks cut off, in words: it, or its last field, is shorter than every other."""
-    shown = repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
-    if field:
-        return f"the last line has no line end, and its last field, {shown}, is shorter than every other"
-    return f"the last line, {shown}, has no line end and is shorter than every other"
+def doubt_ending(lines: Iterable[bytes], last: bytes, sign: bytes, written: bytes | None = None) -> str:
+    """
+    What speaks against a text being complete whose last line has no line end: it, or its last field, is the shortest.
+
+    Of a file that is complete, the last of n lines is the shortest with a chance of at most 1/n, as any other is. What
+    ends in a quote is whole: it is not doubted, and its length says nothing.
+    """
+    others = [line for line in (line.rstrip(b"\r\n") for line in lines) if line]
+    if not last or last.endswith(b'"') or not others:
+        return ""
+    if len(last) < min(map(len, others)) or last.count(sign) < min(line.count(sign) for line in others):
+        line = _quote(last if written is None else written)
+        return f"the last line, {line}, has no line end and is shorter than every other"
+    field = last.rpartition(sign)[2]
+    fields = [line.rpartition(sign)[2] for line in others if not line.endswith(b'"')]
+    if fields and len(field) < min(map(len, fields)):
+        return f"the last line has no line end, and its last field, {_quote(field)}, is shorter than every other"
+    return ""
+
+
+def _quote(line: bytes) -> str:
+    text = line.decode("utf-8", errors="replace")
+    return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
 
 
 def doubt_about(path: str, kind: str) -> str:
@@ -104,16 +120,8 @@ def doubt_about(path: str, kind: str) -> str:
     with Path(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - _TAIL, 0))
-        found = file.read().split(b"\n")[1:]  # without the header, or a line that is not whole
-    lines = [line.removesuffix(b"\r") for line in found]
-    last, others = lines[-1] if lines else b"", [line for line in lines[:-1] if line]
-    if not last or not others:
-        return ""
-    sign = SEPARATORS[kind].encode()
-    if len(last) < min(map(len, others)) or last.count(sign) < min(line.count(sign) for line in others):
-        return cut_line(last.decode("utf-8", errors="replace"))
-    field, *rest = (line.rpartition(sign)[2] for line in (last, *others))
-    return cut_line(field.decode("utf-8", errors="replace"), field=True) if len(field) < min(map(len, rest)) else ""
+        lines = file.read().split(b"\n")[1:]  # without the header, or a line that is not whole
+    return doubt_ending(lines[:-1], lines[-1], SEPARATORS[kind].encode()) if lines else ""
 
 
 def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
@@ -136,5 +144,5 @@ def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
             )
         found += pages
     if not found.verified:
-        warnings.warn("The files have no checksums: nothing was verified.", DoubtfulFileWarning, stacklevel=3)
+        announce(Finding("file_suspect", facts={"unverified": True}))
     return found

@@ -21,7 +21,6 @@ from scoreprism.exceptions import LostWorkerError
 _LOOK = 0.5
 #: How clusters say that a worker died; those of processes are known without them.
 _LOST = (("distributed", "KilledWorker"), ("ray.exceptions", "RayActorError"), ("ray.exceptions", "WorkerCrashedError"))
-_NOTHING = "nothing of what was finished is kept"
 
 
 def worker_count(n_jobs: int | None) -> int:
@@ -34,39 +33,30 @@ def worker_count(n_jobs: int | None) -> int:
 
 
 def run_all(
-    function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None, what: str, *, threads: bool = False
-) -> Iterator[Any]:
-    """A function of each item, in order, here or by joblib's workers, with a bar on slow work in a terminal."""
-    options = {"return_as": "generator"} | ({"prefer": "threads"} if threads else {})
-    yield from _spread(function, items, n_jobs, what, options, lambda: _NOTHING)
-
-
-def as_finished(
-    function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None, what: str, kept: Callable[[], str]
-) -> Iterator[Any]:
-    """As `run_all`, in the order in which items finish."""
-    yield from _spread(function, items, n_jobs, what, {"return_as": "generator_unordered"}, kept)
-
-
-def _spread(
     function: Callable[[Any], Any],
     items: Sequence[Any],
     n_jobs: int | None,
     what: str,
-    options: dict[str, Any],
-    kept: Callable[[], str],
+    *,
+    threads: bool = False,
+    ordered: bool = True,
+    kept: Callable[[], str] = lambda: "nothing of what was finished is kept",
 ) -> Iterator[Any]:
     """
-    Results as joblib gives them.
+    A function of each item, here or by joblib's workers, with a bar on slow work in a terminal.
 
-    Joblib's own processes stay for its next call, as always, and end when idle; after an error or an interruption they
-    are ended here.
+    Results come in the order of the items, or in that in which they finish; `kept` says what is left of them when a
+    worker dies. Joblib's own processes stay for its next call, as always, and end when idle; after an error or an
+    interruption they are ended here.
     """
     if len(items) < 2 or worker_count(n_jobs) == 1:
         with one_thread():
             yield from tracked(map(function, items), len(items), what)
         return
-    whole, own = False, _backend() == "LokyBackend" and "prefer" not in options
+    options = {"return_as": "generator" if ordered else "generator_unordered"}
+    if threads:
+        options["prefer"] = "threads"
+    whole, own = False, _backend() == "LokyBackend" and not threads
     results = _results(function, items, n_jobs, options)
     try:
         with one_thread():

@@ -11,14 +11,14 @@ from scoreprism._core.checks import listed, refuse
 from scoreprism._core.strict_json import Reader
 from scoreprism.exceptions import InputError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _FIELDS = frozenset(
     {"schema_version", "loss", "form", "risk", "residual", "terms", "names", "roles", "signs", "levels", "n"}
     | {
         "n_classes",
         "clip",
-        "notes",
+        "findings",
         "population",
         "alternatives",
         "mean",
@@ -40,7 +40,7 @@ FLOORED, MOVED = "floored", "moved"
 _READER = Reader("the JSON of a decomposition", "Pass the text that Decomposition.to_json() wrote.")
 
 #: Fields that hold text, which is never a number.
-_TEXTS = ("loss", "name", "notes", "names", "levels", "muted")
+_TEXTS = ("loss", "name", "names", "levels", "muted", "kind", "subject", "model", "term", "text")
 
 
 def read_summary(text: str | bytes) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def encode(value: Any) -> Any:
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if isinstance(value, dict):
         return {key: encode(v) for key, v in value.items()}
-    return [encode(v) for v in value] if isinstance(value, list) else value
+    return [encode(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def _decode(value: Any) -> Any:

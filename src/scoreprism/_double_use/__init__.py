@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from scoreprism._core.checks import outside
 from scoreprism._core.simplex import IntArray
 from scoreprism._double_use.chance import SEEN, SUSPECTED
 from scoreprism._double_use.equations import holding
 from scoreprism._double_use.leaves import agree
 from scoreprism._double_use.model_parts import ModelPart, parts
 from scoreprism._double_use.stored_rows import overlap
-from scoreprism.exceptions import DoubleUseWarning
+from scoreprism._findings.finding import Finding, announce
 
-__all__ = ["Trace", "find_training_rows", "warn_of_training_rows"]
+__all__ = ["find_training_rows", "warn_of_training_rows"]
 
 T = TypeVar("T")
 
@@ -36,17 +34,8 @@ _SHARE = 0.1
 _PARTS = 40
 
 
-@dataclass(frozen=True)
-class Trace:
-    """What speaks for a model having been trained on the rows that judge it; if certain, terms say nothing."""
-
-    words: str
-    certain: bool
-    other_outcomes: bool = False
-
-
-def find_training_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Trace | None:
-    """Find out whether a model was trained on rows."""
+def find_training_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Finding | None:
+    """Find out whether a model was certainly, or perhaps, trained on rows; None where nothing speaks for it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a model that is asked in ways it does not expect
         return _asked(lambda: _strongest(_whole(model, X, y, sample_weight)))
@@ -63,27 +52,31 @@ def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> ModelPart:
     return ModelPart(type(model).__name__, model, X, _codes(y, labels), k, weight)
 
 
-def warn_of_training_rows(model: Any, X: Any, y: Any, sample_weight: Any, consequence: str) -> None:
-    """Say so if a model was certainly trained on rows, and what follows from that."""
-    trace = find_training_rows(model, X, y, sample_weight)
-    if trace is not None and trace.certain:
-        warnings.warn(f"{trace.words}: {consequence}", DoubleUseWarning, stacklevel=outside())
+def warn_of_training_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    """Say so if a model was certainly trained on the rows that a map of its scores is fitted to."""
+    found = find_training_rows(model, X, y, sample_weight)
+    if found is not None and _is_certain(found):
+        announce(found.with_facts(what="map"))
 
 
-def _strongest(whole: ModelPart) -> Trace | None:
+def _is_certain(found: Finding) -> bool:
+    return found.kind == "trained_on_rows"
+
+
+def _strongest(whole: ModelPart) -> Finding | None:
     """The first trace that is certain; else a caution."""
     caution = features = None
     for part, trace in _traces(whole):
-        if not trace.certain:
+        if not _is_certain(trace):
             caution = caution or trace
         elif part.step:  # it has seen these features; the model behind it may have seen other outcomes
             features = features or trace
         else:
             return trace
-    return caution if caution is not None and caution.other_outcomes else features or caution
+    return caution if caution is not None and caution.facts.get("other_outcomes") else features or caution
 
 
-def _traces(whole: ModelPart) -> Iterator[tuple[ModelPart, Trace]]:
+def _traces(whole: ModelPart) -> Iterator[tuple[ModelPart, Finding]]:
     """Traces of all kinds in all parts."""
     found = parts(whole)
     for _ in range(_PARTS):
@@ -116,48 +109,40 @@ def _codes(y: Any, labels: Any) -> IntArray | None:
         return None
 
 
-def _trace(
-    part: ModelPart, why: str, chance: float, *, share: float = 1.0, of: str = "", outcomes: bool = True
-) -> Trace | None:
-    """A trace in words: evidence, a caution, or nothing where chance explains it; `of` names the rows."""
+def _judge(
+    part: ModelPart, evidence: str, chance: float, *, share: float = 1.0, some: bool = False, outcomes: bool = True
+) -> Finding | None:
+    """A trace: proof, a caution, or nothing where chance explains it; of `some` rows their share is not known."""
     if chance > SUSPECTED:
         return None
+    facts: dict[str, Any] = {"evidence": evidence}
     if not outcomes:
-        words = f"{part.name} may have been trained on rows with these features, but other outcomes ({why})"
-        return Trace(words, certain=False, other_outcomes=True)
-    rows = "these rows" if share > 1.0 - 1e-9 else of or f"about {100.0 * share:.2g} % of these rows"
+        return Finding("may_be_trained_on_rows", subject=part.name, facts={**facts, "other_outcomes": True})
     certain = bool(chance <= SEEN and share >= _SHARE)
-    return Trace(f"{part.name} {'was' if certain else 'may have been'} trained on {rows} ({why})", certain)
+    facts |= {"share": min(float(share), 1.0), "some": some and share <= 1.0 - 1e-9}
+    if certain:
+        return Finding("trained_on_rows", level=0, subject=part.name, facts=facts)
+    return Finding("may_be_trained_on_rows", subject=part.name, facts=facts)
 
 
-def _of_stored_rows(part: ModelPart) -> Trace | None:
+def _of_stored_rows(part: ModelPart) -> Finding | None:
     found = None if part.step else overlap(part)
     if found is None:
         return None
-    why = "it keeps them" if found.outcomes else "it keeps rows with other outcomes"
-    return _trace(part, why, found.chance, share=found.share, outcomes=found.outcomes)
+    evidence = "stored" if found.outcomes else "stored_other_outcomes"
+    return _judge(part, evidence, found.chance, share=found.share, outcomes=found.outcomes)
 
 
-#: How rows fill leaves, in words.
-_LEAVES = {
-    "equal": "they fill the leaves of its trees to the last row",
-    "more": "each leaf of its trees holds all rows that it held in training",
-    "fewer": "no leaf of its trees holds more rows than in training",
-    "pure": "its leaves are pure on them, in spite of noise",
-    "close": "they fill the leaves of its trees in proportions nearer to those of training than chance has it",
-}
-
-
-def _of_leaves(part: ModelPart) -> Trace | None:
+def _of_leaves(part: ModelPart) -> Finding | None:
     found = None if part.step else agree(part)
     if found is None:
         return None
     statistical = found.kind in ("pure", "close")  # good for independent rows of the same law: a caution, no evidence
     chance = max(found.chance, SEEN + 1e-9) if statistical else found.chance
-    some = "some or all of these rows"  # a tree holds the rows that were drawn for it, its forest may have seen others
-    return _trace(part, _LEAVES[found.kind], chance, share=found.share, of=some, outcomes=found.outcomes)
+    # a tree holds the rows that were drawn for it, its forest may have seen others
+    return _judge(part, f"leaves_{found.kind}", chance, share=found.share, some=True, outcomes=found.outcomes)
 
 
-def _of_equations(part: ModelPart) -> Trace | None:
+def _of_equations(part: ModelPart) -> Finding | None:
     found = holding(part)
-    return None if found is None else _trace(part, found.what, found.chance)
+    return None if found is None else _judge(part, found.what, found.chance)

@@ -67,7 +67,7 @@ def _means(part: ModelPart) -> Equations | None:
     whole = np.isfinite(X).all(axis=0)
     scores = X[:, whole] - np.asarray(mean)[:_EQUATIONS][whole]
     name = type(part.model).__name__
-    return _judged(f"the means of its {name} are theirs", scores, scores.sum(axis=0), X[:, whole])
+    return _judged(f"means:{name}", scores, scores.sum(axis=0), X[:, whole])
 
 
 def _class_means(part: ModelPart, weight: FloatArray) -> Equations | None:
@@ -85,7 +85,7 @@ def _class_means(part: ModelPart, weight: FloatArray) -> Equations | None:
     gaps = weight[:, None] * (X - np.asarray(means)[y, :columns])
     scores = np.concatenate([gaps * (y == k)[:, None] for k in range(min(part.k, _EQUATIONS))], axis=1)
     values = np.tile(X, min(part.k, _EQUATIONS))
-    return _judged("the means of its classes are theirs", scores, scores.sum(axis=0), values)
+    return _judged("class_means", scores, scores.sum(axis=0), values)
 
 
 def _logistic(part: ModelPart, weight: FloatArray) -> Equations | None:
@@ -115,7 +115,7 @@ def _logistic(part: ModelPart, weight: FloatArray) -> Equations | None:
             total.append(np.array([gap.sum() - _held_intercept(model, strength, ratio, k)]))
             values.append(np.arange(len(y), dtype=np.float64)[:, None] % 2.0)
     return _judged(
-        "its score equations hold on them", np.concatenate(scores, axis=1), np.concatenate(total),
+        "score_equations", np.concatenate(scores, axis=1), np.concatenate(total),
         np.concatenate(values, axis=1),
     )  # fmt: skip
 
@@ -164,7 +164,7 @@ def _last_layer(part: ModelPart, weight: FloatArray) -> Equations | None:
     if scores.shape[1] * 10 > y.size:
         return None
     return _judged(
-        "the gradient of its last layer all but vanishes on them", scores, scores.sum(axis=0) - np.concatenate(held),
+        "last_layer", scores, scores.sum(axis=0) - np.concatenate(held),
         np.tile(column, classes),
     )  # fmt: skip
 
@@ -187,4 +187,4 @@ def _errors(part: ModelPart) -> Equations | None:
         weight /= weight.sum()
     values = np.stack(wrong, axis=1).astype(np.float64)
     scores = values - values.mean(axis=0)
-    return _judged("the errors of its rounds are those on them", scores, np.zeros(len(wrong)), values)
+    return _judged("round_errors", scores, np.zeros(len(wrong)), values)

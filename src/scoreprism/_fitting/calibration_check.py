@@ -46,7 +46,12 @@ def _scored(sample: Sample) -> ScoreLines:
     two = n_classes(law) == 2
     impossible = bool((pick(as_matrix(law[held]), sample.y[held]) == 0.0).any())
     if two and (sample.cells is not None or held.size > _ROWS):
-        return _pooled(as_vector(law)[held], sample.y[held], weight[held], squares[held], impossible=impossible)
+        score = as_vector(law)[held]
+        # the lines of a summed cell stand at other scores for events than for others: cells cut between them would tell
+        # the outcomes apart, whatever the score says
+        home = None if sample.cells is None else sample.cells.home
+        cell = ScoreCells.of(score).cell if home is None else np.unique(home[held], return_inverse=True)[1]
+        return _pooled(score, cell, sample.y[held], weight[held], squares[held], impossible=impossible)
     if held.size > _ROWS_OF_CLASSES:
         held = np.sort(np.random.default_rng(0).choice(held, _ROWS_OF_CLASSES, replace=False))
     values = as_vector(law)[held] if two else law[held]
@@ -55,14 +60,15 @@ def _scored(sample: Sample) -> ScoreLines:
     return ScoreLines(values[order], w[order] / w.mean(), y[order], impossible).tied()
 
 
-def _pooled(score: FloatArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool) -> ScoreLines:
+def _pooled(
+    score: FloatArray, cell: IntArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool
+) -> ScoreLines:
     """Cells with as many rows as their weights are worth."""
-    cells = ScoreCells.of(score)
-    size = cells.center.size
-    mass, square = np.bincount(cells.cell, weight, size), np.bincount(cells.cell, squares, size)
-    mean = np.bincount(cells.cell, weight * score, size) / mass
+    size = int(cell.max()) + 1
+    mass, square = np.bincount(cell, weight, size), np.bincount(cell, squares, size)
+    mean = np.bincount(cell, weight * score, size) / mass
     rows = np.maximum(np.round(mass**2 / square), 1.0)
-    events = np.round(rows * np.bincount(cells.cell, weight * y, size) / mass).astype(np.intp)
+    events = np.round(rows * np.bincount(cell, weight * y, size) / mass).astype(np.intp)
     each = mass / rows
     count = rows.astype(np.intp)
     law = np.clip(mean, 0.0, 1.0)

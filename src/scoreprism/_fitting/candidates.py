@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from scipy.special import xlog1py, xlogy
 
 from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, centered, clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, Partitions
+from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, split_blocks
 from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, between
 from scoreprism._fitting.learners import BoostLearner, MapLearner, ShiftLearner
 from scoreprism._kernels.local_shifts import local_shifts
@@ -24,7 +25,7 @@ from scoreprism._sample.fit_rows import Batch, FitRows
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
-from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.losses import LogLoss, ProperLoss
 
 if TYPE_CHECKING:
     from scoreprism._fitting.chain_fit import ChainFit
@@ -47,18 +48,12 @@ class Pooling:
 
 @dataclass(frozen=True)
 class FittedScore:
-    """
-    A law of the score: of every model of the first partition on every row, and gathered; and in all partitions.
-
-    `own` holds the laws of the rows of a calibration split, out of block.
-    """
+    """A law of the score: out of sample in the first partition, and in all of them."""
 
     names: tuple[str, ...]  # of the maps that are mixed
-    models: FloatArray
     fitted: FittedLaw
-    own: FloatArray | None = None
-    fits: Any = None
-    below: tuple[FloatArray, ...] = ()  # models of each partition that levels above are fitted in
+    fits: CellFits | RowFits
+    below: tuple[FloatArray, ...]  # laws of every model on every row, in each partition that levels above are fitted in
 
 
 #: A law whose spread over the folds is more than this share of its loss has learned noise.
@@ -91,7 +86,7 @@ def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip
     """Loss difference, spread and standard error of the reliability that a candidate map for C gives."""
     score = sample.prediction
     pair = Chain.of(sample, (Level.of("S", score), Level.of("C", score, fits=fits))).clipped(clip)
-    moments = pair.moments(pair.level_losses(loss), pair.level_spreads(loss), loss)
+    moments = pair.moments(pair._losses(loss), pair._spreads(loss), loss)
     return Alternative(
         name,
         loss=moments.value({1: 1.0}),
@@ -118,18 +113,27 @@ def _damped(shares: FloatArray) -> FloatArray:
     return np.asarray(mean + _DAMPED * (shares - mean))
 
 
-class Candidates(Protocol):
+@dataclass(frozen=True)
+class Candidates(ABC):
     """Maps that were fitted to the same rows, to be judged and mixed."""
 
-    def alone(self) -> Iterator[tuple[str, Any]]:
+    fit: ChainFit
+    names: tuple[str, ...]
+
+    @abstractmethod
+    def alone(self) -> Iterator[tuple[str, CellFits | RowFits]]:
         """Each candidate by itself."""
 
     def noise(self) -> list[tuple[float, float]]:
         """Log loss and spread of each candidate."""
+        found = [judge_candidate(self.fit.sample, *one, LogLoss(), 1e-12) for one in self.alone()]
+        return [(one.loss, one.spread) for one in found]
 
+    @abstractmethod
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
         """What each model takes of each candidate."""
 
+    @abstractmethod
     def mix(self, shares: FloatArray) -> FittedScore:
         """The law C."""
 
@@ -137,14 +141,10 @@ class Candidates(Protocol):
 def fit_candidates(fit: ChainFit) -> Candidates:
     """The candidate maps, fitted: in partitions, in splits of one's own, or on a calibration split."""
     if fit.calibration is not None:
-        return _SplitCandidates(fit, [_fitted_on_split(fit, learner) for learner in _parametric(fit)])
-    if fit.pooling is not None:
-        return _CellCandidates.of(fit, None)
-    if fit.partitions is None:
-        return _FoldCandidates(fit, [_fitted_in_folds(fit, learner) for learner in _parametric(fit)])
-    if fit.rows.k == 2:
-        return _CellCandidates.of(fit, fit.partitions)
-    return _RowCandidates.of(fit, fit.partitions)
+        return _SplitCandidates.of(fit, fit.calibration)
+    if fit.pooling is not None or (fit.partitions is not None and fit.rows.k == 2):
+        return _CellCandidates.of(fit)
+    return _RowCandidates.of(fit)
 
 
 def _parametric(fit: ChainFit) -> list[MapLearner]:
@@ -156,32 +156,26 @@ def _parametric(fit: ChainFit) -> list[MapLearner]:
 
 
 @dataclass(frozen=True)
-class _CellCandidates:
+class _CellCandidates(Candidates):
     """Laws of each candidate by partition, fold and cell of the score."""
 
-    fit: ChainFit
-    names: list[str]
     laws: list[FloatArray]  # (P, K, G) each
     mass: FloatArray  # (P, K, 2, G)
     squares: FloatArray
 
     @staticmethod
-    def of(fit: ChainFit, partitions: Partitions | None) -> _CellCandidates:
-        pooling = fit.pooling
-        if pooling is None:
-            assert partitions is not None  # noqa: S101 - rows have partitions
-            pooling = _pooled(fit, partitions)
+    def of(fit: ChainFit) -> _CellCandidates:
+        pooling = _pooled(fit) if fit.pooling is None else fit.pooling
         count, folds, _, cells = pooling.train.shape
         whole = pooling.train[0].sum(axis=0)
         rest = np.ascontiguousarray((whole - pooling.train).reshape(count * folds, 2, cells).transpose(1, 0, 2))
         np.maximum(rest, 0.0, out=rest)
         batch = Batch(pooling.cells.center, rest, whole, pooling.cells.single)
-        laws = [learner.fit_many(batch, fit.rows, partitions) for learner in fit.maps]
-        names = [learner.name for learner in fit.maps]
-        shape = (count, folds, cells)
-        laws = [law.reshape(shape) for law in laws]
+        fitted = (learner.fit_many(batch, fit.rows, fit.partitions) for learner in fit.maps)
+        laws = [law.reshape(count, folds, cells) for law in fitted]
         if pooling.points is not pooling.cells:
             laws = [between(pooling.cells.center, law, pooling.points.center) for law in laws]
+        names = tuple(learner.name for learner in fit.maps)
         return _CellCandidates(fit, names, laws, pooling.mass, pooling.squares)
 
     def _fits(self, law: FloatArray, damped: FloatArray) -> CellFits:
@@ -189,7 +183,7 @@ class _CellCandidates:
         home = None if fit.pooling is not None or fit.partitions is None else fit.partitions.home
         return CellFits(fit.cells, fit.rows.codes, law, damped, self.mass, self.squares, home)
 
-    def alone(self) -> Iterator[tuple[str, Any]]:
+    def alone(self) -> Iterator[tuple[str, CellFits]]:
         some = slice(_LOOKED_AT)
         for name, law in zip(self.names, self.laws, strict=True):
             fits = self._fits(law[some], law[some])
@@ -205,7 +199,7 @@ class _CellCandidates:
         held = self.mass[0].sum(axis=(0, 1))
         found = []
         for (_, fits), likelihood in zip(self.alone(), np.moveaxis(self._likelihoods, 2, 0), strict=True):
-            spread = float(fits.clipped(1e-12).spread_by_cell(get_loss("log")) @ held / held.sum())
+            spread = float(fits.clipped(1e-12).spread_by_cell(LogLoss()) @ held / held.sum())
             found.append((-float(likelihood.sum()) / (len(likelihood) * float(held.sum())), spread))
         return found
 
@@ -224,12 +218,13 @@ class _CellCandidates:
             fitted = replace(fit.plan.gather(below[0]), folds=folds)
         else:
             fitted = FittedLaw(fits.mean_law, folds)
-        return FittedScore(tuple(self.names), below[0], fitted, fits=fits, below=below)
+        return FittedScore(self.names, fitted, fits, below)
 
 
-def _pooled(fit: ChainFit, partitions: Partitions) -> Pooling:
+def _pooled(fit: ChainFit) -> Pooling:
     """What each fold of each partition holds of each outcome in each cell."""
-    data, cells = fit.rows, fit.cells
+    data, cells, partitions = fit.rows, fit.cells, fit.partitions
+    assert partitions is not None  # noqa: S101 - rows have partitions
     size, folds = cells.center.size, partitions.folds
     place = data.codes * size + cells.cell
     weight = data.weight
@@ -254,64 +249,56 @@ def _blend(laws: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
     return out
 
 
-# ── several classes, in partitions ──────────────────────────────────────────────────────────────────
+# ── row by row: several classes in partitions, and splits of one's own ──────────────────────────────
 
 
 @dataclass(frozen=True)
-class _RowCandidates:
-    """Laws of each candidate by partition and fold, on every row."""
+class _RowCandidates(Candidates):
+    """Laws of each candidate by partition and model, on every row."""
 
-    fit: ChainFit
-    partitions: Partitions
-    names: list[str]
-    laws: list[list[FloatArray]]  # by partition, by candidate: (K, n, C)
+    plans: list[CrossFit]  # partitions of the rows, or splits that are none
+    laws: list[list[FloatArray]]  # by partition, by candidate: (models, n, …)
 
     @staticmethod
-    def of(fit: ChainFit, partitions: Partitions) -> _RowCandidates:
-        parametric = _parametric(fit)
-        local = [learner for learner in fit.maps if isinstance(learner, (ShiftLearner, BoostLearner))]
+    def of(fit: ChainFit) -> _RowCandidates:
+        learners, local, plans = _parametric(fit), [], [fit.plan]
+        if fit.partitions is not None:
+            local = [learner for learner in fit.maps if isinstance(learner, (ShiftLearner, BoostLearner))]
+            plans = [fit.partitions.plan(p) for p in range(len(fit.partitions.home))]
         laws = []
-        for p in range(len(partitions.home)):
-            plan = partitions.plan(p)
-            found = [_laws_in_folds(fit, plan, learner) for learner in parametric]
+        for plan in plans:
+            found = [_laws_in_folds(fit, plan, learner) for learner in learners]
             if local:
                 sober = np.ones(len(found), dtype=bool)
                 base = _mixture(found, _fold_shares(fit, plan, found, sober))
                 refine = {ShiftLearner: _shifted, BoostLearner: _boosted}
                 found += [refine[type(learner)](fit, plan, base) for learner in local]
             laws.append(found)
-        return _RowCandidates(fit, partitions, [learner.name for learner in fit.maps], laws)
+        return _RowCandidates(fit, tuple(learner.name for learner in (*learners, *local)), plans, laws)
 
     def _fits(self, laws: Sequence[FloatArray], damped: Sequence[FloatArray]) -> RowFits:
         parts = []
-        for p, (models, folds) in enumerate(zip(laws, damped, strict=True)):
-            parts.append(replace(self.partitions.plan(p).gather(models), folds=folds))
-        return RowFits(self.fit.rows.score, parts, self.partitions.home.astype(np.intp))
+        for plan, models, folds in zip(self.plans, laws, damped, strict=True):
+            part = plan.gather(models)
+            parts.append(replace(part, folds=folds) if plan.factor == 1.0 else part)
+        return RowFits(self.fit.rows.score, parts, np.stack([plan.home for plan in self.plans]))
 
-    def alone(self) -> Iterator[tuple[str, Any]]:
+    def alone(self) -> Iterator[tuple[str, RowFits]]:
         for index, name in enumerate(self.names):
             laws = [found[index] for found in self.laws]
             yield name, self._fits(laws, laws)
 
-    def noise(self) -> list[tuple[float, float]]:
-        found = []
-        for name, fits in self.alone():
-            one = judge_candidate(self.fit.sample, name, fits, get_loss("log"), 1e-12)
-            found.append((one.loss, one.spread))
-        return found
-
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
-        found = [_fold_shares(self.fit, self.partitions.plan(p), laws, sober) for p, laws in enumerate(self.laws)]
-        return np.stack(found)
+        pairs = zip(self.plans, self.laws, strict=True)
+        return np.stack([_fold_shares(self.fit, plan, laws, sober) for plan, laws in pairs])
 
     def mix(self, shares: FloatArray) -> FittedScore:
         laws, damped = [], []
         for found, share in zip(self.laws, shares, strict=True):
             laws.append(_mixture(found, share))
             damped.append(_mixture(found, _damped(share)))
-        below = tuple(laws[: self.fit.repeats])
         fits = self._fits(laws, damped)
-        return FittedScore(tuple(self.names), laws[0], fits.parts[0], fits=fits, below=below)
+        return FittedScore(self.names, fits.parts[0], fits, tuple(laws[: self.fit.repeats]))
 
 
 def _laws_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
@@ -399,90 +386,50 @@ def _boosted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     return out
 
 
-# ── splits of one's own, and a calibration split ────────────────────────────────────────────────────
+# ── on a calibration split ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class _FoldCandidates:
-    """Candidates fitted in splits that are no partition of the rows."""
-
-    fit: ChainFit
-    found: list[FittedScore]
-
-    def alone(self) -> Iterator[tuple[str, Any]]:
-        for one in self.found:
-            yield one.names[0], self._fits(one.fitted)
-
-    def _fits(self, fitted: FittedLaw) -> RowFits:
-        return RowFits(self.fit.rows.score, [fitted], self.fit.plan.home[None])
-
-    def noise(self) -> list[tuple[float, float]]:
-        judgements = [judge_candidate(self.fit.sample, *one, get_loss("log"), 1e-12) for one in self.alone()]
-        return [(one.loss, one.spread) for one in judgements]
-
-    def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
-        return _fold_shares(self.fit, self.fit.plan, [one.models for one in self.found], sober)
-
-    def mix(self, shares: FloatArray) -> FittedScore:
-        models = _mixture([one.models for one in self.found], shares)
-        fitted = self.fit.plan.gather(models)
-        names = tuple(name for one in self.found for name in one.names)
-        return FittedScore(names, models, fitted, fits=self._fits(fitted), below=(models,))
-
-
-def _fitted_in_folds(fit: ChainFit, learner: MapLearner) -> FittedScore:
-    laws = _laws_in_folds(fit, fit.plan, learner)
-    return FittedScore((learner.name,), laws, fit.plan.gather(laws))
-
-
-@dataclass(frozen=True)
-class _SplitCandidates:
+class _SplitCandidates(Candidates):
     """Candidates fitted on a calibration split, with delete-block refits for their spread."""
 
-    fit: ChainFit
-    found: list[FittedScore]
+    split: FitRows
+    laws: list[FittedLaw]
+    own: list[FloatArray]  # what each candidate says of the rows of the split, out of block
 
-    def alone(self) -> Iterator[tuple[str, Any]]:
-        for one in self.found:
-            yield one.names[0], self._fits(one.fitted)
+    @staticmethod
+    def of(fit: ChainFit, split: FitRows) -> _SplitCandidates:
+        laws, all_own, learners = [], [], _parametric(fit)
+        blocks = split_blocks(split, fit.seed, fit.calibration_groups)
+        for learner in learners:
+            shared, refits, own = learner.shared(split), [], np.empty(split.score.shape)
+            for kept in blocks:
+                refit, block = shared.fitted(split.part(kept)), np.setdiff1d(np.arange(split.codes.shape[0]), kept)
+                refits.append(refit(fit.rows.score))
+                own[block] = refit(split.score[block])
+            law = shared.fitted(split)(fit.rows.score)
+            laws.append(FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS))
+            all_own.append(own)
+        return _SplitCandidates(fit, tuple(learner.name for learner in learners), split, laws, all_own)
 
     def _fits(self, fitted: FittedLaw) -> RowFits:
         score = self.fit.rows.score  # no row was seen by any model: all are in one fold
         return RowFits(score, [fitted], np.zeros((1, score.shape[0]), dtype=np.intp))
 
-    def noise(self) -> list[tuple[float, float]]:
-        judgements = [judge_candidate(self.fit.sample, *one, get_loss("log"), 1e-12) for one in self.alone()]
-        return [(one.loss, one.spread) for one in judgements]
+    def alone(self) -> Iterator[tuple[str, RowFits]]:
+        for name, law in zip(self.names, self.laws, strict=True):
+            yield name, self._fits(law)
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
-        rows = self.fit.calibration
-        assert rows is not None  # noqa: S101 - a calibration split is at hand
-        hits = np.log([hit_rows([one.own], rows.codes)[0] for one in self.found if one.own is not None])
-        return _likelihood_shares(hits.sum(axis=1) if rows.weight is None else hits @ rows.weight, sober)[None]
+        hits, weight = np.log(hit_rows(self.own, self.split.codes)), self.split.weight
+        return _likelihood_shares(hits.sum(axis=1) if weight is None else hits @ weight, sober)[None]
 
     def mix(self, shares: FloatArray) -> FittedScore:
-        parts = [one.fitted for one in self.found]
-        law = mixed([part.law for part in parts], shares[0])
-        folds = mixed([part.folds for part in parts], shares[0])
+        law = mixed([part.law for part in self.laws], shares[0])
+        folds = mixed([part.folds for part in self.laws], shares[0])
         models = np.broadcast_to(law, (len(self.fit.plan.trains), *law.shape))  # every model above starts from it
-        fitted = FittedLaw(law, folds, parts[0].factor)
-        names = tuple(name for one in self.found for name in one.names)
-        below = (models,) * self.fit.repeats
-        return FittedScore(names, models, fitted, fits=self._fits(fitted), below=below)
-
-
-def _fitted_on_split(fit: ChainFit, learner: MapLearner) -> FittedScore:
-    """The law of one candidate map, and those of its refits without a block."""
-    data, rows = fit.rows, fit.calibration
-    assert rows is not None  # noqa: S101 - a calibration split is at hand
-    shared, refits, own = learner.shared(rows), [], np.empty(rows.score.shape)
-    for kept in fit.blocks:
-        refit, block = shared.fitted(rows.part(kept)), np.setdiff1d(np.arange(rows.codes.shape[0]), kept)
-        refits.append(refit(data.score))
-        own[block] = refit(rows.score[block])
-    law = shared.fitted(rows)(data.score)
-    models = np.broadcast_to(law, (len(fit.plan.trains), *law.shape))
-    return FittedScore((learner.name,), models, FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS), own)
+        fitted = FittedLaw(law, folds, self.laws[0].factor)
+        return FittedScore(self.names, fitted, self._fits(fitted), (models,) * self.fit.repeats)
 
 
 def floored(law: FloatArray, data: FitRows, train: IntArray) -> FloatArray:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import (
-    outside,
     parse_choice,
     parse_count,
     parse_law,
@@ -23,6 +22,7 @@ from scoreprism._core.checks import (
 from scoreprism._core.frames import column_names, require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.calibration_check import CalibrationCheck
 from scoreprism._fitting.candidates import (
     OVERFIT,
@@ -36,10 +36,8 @@ from scoreprism._fitting.candidates import (
 from scoreprism._fitting.crossfit import (
     CrossFit,
     Partitions,
-    Ties,
     make_partitions,
     no_crossfit,
-    split_blocks,
 )
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._fitting.information import LevelTask, fit_levels, make_tasks
@@ -56,7 +54,7 @@ from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample, drop_absent_rows, find_floors, parse_laws
 from scoreprism.decomposition import Chain, Decomposition
-from scoreprism.exceptions import DoubleUseWarning, InputError, LabelError, OverfitWarning
+from scoreprism.exceptions import InputError, LabelError
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
 
@@ -96,12 +94,11 @@ class ChainFit:
     calibration: FitRows | None  # a split of its own to fit C on
     seed: int
     n_jobs: int | None
-    notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()  # those of the notes that forbid to act on any term
+    findings: tuple[Finding, ...] = ()  # what is known before anything is fitted
     calibration_groups: IntArray | None = None  # groups of the calibration split, which share a block
     partitions: Partitions | None = None  # random partitions of the rows, of which `plan` is the first
     repeats: int = 1  # how many of them levels above C are fitted in
-    ties: Ties | None = None  # tells rows of the same score and outcome apart when folds are dealt
+    ties: Sequence[NDArray[Any]] = ()  # features, which tell rows of the same score and outcome apart
     pooling: Pooling | None = None  # where lines are sums: their cells, and what they hold in each fold
     mixture: Mixture | None = None  # once C is fitted
 
@@ -132,12 +129,12 @@ class ChainFit:
         split = None if held is None else held.fit_rows()
         _require_both(rows, split)
         seed = int(parse_random_state(random_state).integers(2**62))
-        said, doubted = ((), ()) if split is None else _split_notes(split, rows)
-        notes, doubts = (*sample.notes.get(name, ()), *said), (*sample.doubts.get(name, ()), *doubted)
+        findings = (*sample.findings.get(name, ()), *(() if split is None else _look_at_split(split, rows)))
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
-        asked = _parse_repeats(repeats, learner)
+        own = isinstance(learner, StackedReference)
+        asked = (REPEATS if own else 1) if repeats is None else parse_count(repeats, "repeats", 1)
         count = asked if blocks else 1
-        ties = partial(_feature_columns, blocks)
+        ties = [column for block in blocks for column in block.columns]
         if split is not None and not blocks:
             plan, partitions = no_crossfit(rows), None
         else:
@@ -145,8 +142,7 @@ class ChainFit:
             most = PARTITIONS_OF_FOREIGN if few else PARTITIONS if rows.k == 2 else PARTITIONS_OF_CLASSES
             plan, partitions = make_partitions(cv, rows, sample.groups, seed, max(most, count), ties)
         if not plan.whole:
-            share = f"{int(plan.tested.sum())} of {sample.n}"
-            notes += (f"cv tests {share} rows: the terms speak of these, the others have weight 0",)
+            findings += (Finding("partial_cv", n=int(plan.tested.sum()), facts={"total": sample.n}),)
             weight = np.ones(sample.n) if sample.weight is None else sample.weight
             sample = replace(sample, weight=np.where(plan.tested, weight, 0.0))
         return ChainFit(
@@ -155,12 +151,11 @@ class ChainFit:
             plan=plan,
             maps=maps,
             reference=learner,
-            levels=make_tasks(sample, rows, own=isinstance(learner, StackedReference)),
+            levels=make_tasks(sample, rows, own=own),
             calibration=split,
             seed=seed,
             n_jobs=n_jobs,
-            notes=notes,
-            doubts=doubts,
+            findings=findings,
             calibration_groups=None if held is None else held.groups,
             partitions=partitions,
             ties=ties,
@@ -168,10 +163,9 @@ class ChainFit:
         )
 
     @property
-    def blocks(self) -> list[IntArray]:
-        """Rows of the calibration split that each of its delete-block refits keeps."""
-        assert self.calibration is not None  # noqa: S101 - only asked of a split
-        return split_blocks(self.calibration, self.seed, self.calibration_groups)
+    def plans(self) -> list[CrossFit]:
+        """What levels above C are fitted in: the first partitions, or splits of one's own."""
+        return [self.plan] if self.partitions is None else [self.partitions.plan(p) for p in range(self.repeats)]
 
     @cached_property
     def cells(self) -> ScoreCells:
@@ -197,12 +191,9 @@ class ChainFit:
         wanted = list(losses)
         floors = find_floors([self.sample], wanted, clip) if floors is None else floors
         candidates = fit_candidates(self)
-        looked = {(str(loss), clip): self._judge(candidates, loss, clip) for loss in wanted}
-        looked |= {
-            (str(loss), floors[str(loss)]): self._judge(candidates, loss, floors[str(loss)])
-            for loss in wanted
-            if str(loss) in floors
-        }
+        looks = [(loss, clip) for loss in wanted]
+        looks += [(loss, floors[str(loss)]) for loss in wanted if str(loss) in floors]
+        looked = {(str(loss), distance): self._judge(candidates, loss, distance) for loss, distance in looks}
         shares = choose_shares(self, candidates)
         check = None if self.sample.groups is not None else CalibrationCheck(self.sample)
         score_law = candidates.mix(shares)
@@ -229,8 +220,8 @@ class ChainFit:
         if self.mixture is None:
             return Chain.of(self.sample, (score, law, *levels))
         unlikely = np.minimum(fitted.law, 1.0 - fitted.law) if fitted.law.ndim == 1 else 1.0 - fitted.law.max(axis=1)
-        notes = (*self.notes, *self.describe(), *describe_surprises(self.sample.total(unlikely)))
-        return Chain.of(self.sample, (score, law, *levels), notes=notes, fit=self)
+        findings = (*self.findings, *self.find_origins(), *expect_surprises(self.sample.total(unlikely)))
+        return Chain.of(self.sample, (score, law, *levels), findings=findings, fit=self)
 
     # ── fitting again ───────────────────────────────────────────────────────────────────────────────
 
@@ -271,52 +262,52 @@ class ChainFit:
 
     # ── what only the fit knows of a decomposition ──────────────────────────────────────────────────
 
-    def complete(self, found: Decomposition, chain: Chain) -> Decomposition:
+    def complete(self, found: Decomposition) -> Decomposition:
         """A decomposition by these laws with guards, candidates, and the test that advice goes by."""
         assert self.mixture is not None  # noqa: S101 - the chain was fitted
         found = _guarded(found, self)
         known = self.mixture.alternatives.get((str(found.loss), found.clip))
         return replace(
             found,
-            notes=(*found.notes, *_few(found)),
+            findings=(*found.findings, *_few(found)),
             _calibration=self.mixture.check,
             _alternatives=partial(self.judge_candidates, found.loss, found.clip) if known is None else known,
         )
 
-    def describe(self) -> list[str]:
+    def find_origins(self) -> list[Finding]:
         """Where the laws came from."""
         assert self.mixture is not None  # noqa: S101 - asked for before
-        where = "fitted on the calibration split" if self.calibration is not None else self._folds(of_score=True)
-        if len(self.maps) == 1:
-            notes = [f"C = P(Y | S) is {self.maps[0].name}, {where}"]
-        else:
+        facts = {
+            "laws": ["C = P(Y | S)"],
+            **({"split": True} if self.calibration is not None else self._folds(of_score=True)),
+        }
+        if len(self.maps) > 1:
             mean = self.mixture.shares.reshape(-1, len(self.mixture.names)).mean(axis=0)
-            ranked = sorted(zip(mean, self.mixture.names, strict=True), key=lambda pair: -pair[0])
-            main = ", ".join(f"{name} {100 * share:.0f} %" for share, name in ranked if share >= 0.005)
-            notes = [f"C = P(Y | S) mixes {main} by their likelihood out of sample, {where}"]
+            ranked = sorted(zip(mean.tolist(), self.mixture.names, strict=True), key=lambda pair: -pair[0])
+            facts["shares"] = {name: share for share, name in ranked if share >= 0.005}
+        found = [
+            Finding("law_fitted", level=1, subject=self.maps[0].name if len(self.maps) == 1 else None, facts=facts)
+        ]
         if self.calibration is not None or self.partitions is None:
             absent = [one.name for one in self.maps if isinstance(one, (ShiftLearner, BoostLearner))]
-            rule = "are left out: they are fitted only in random folds of the rows"
-            notes += [f"{' and '.join(absent)} {rule}"] if absent else []
+            found += [Finding("candidates_left_out", facts={"maps": absent})] if absent else []
         tasks = [level for level in self.levels if isinstance(level, LevelTask)]
         for own in dict.fromkeys(task.reference for task in tasks):  # None, and stacks of some levels
             fitted = [task.name for task in tasks if task.reference is own]
             reference = own or self.reference
             stack = isinstance(reference, StackedReference)
             by = f"a stack of {', '.join(reference._names())}" if stack else type(reference).__name__
-            what = "Q = P(Y | S, X)" if fitted == ["Q"] and len(tasks) == 1 else ", ".join(fitted)
-            notes.append(f"{what} fitted by {by}, {self._folds()}")
+            what = ["Q = P(Y | S, X)"] if fitted == ["Q"] and len(tasks) == 1 else fitted
+            found.append(Finding("law_fitted", level=2, subject=by, facts={"laws": what, **self._folds()}))
         given = [level.name for level in self.levels if isinstance(level, Level)]
-        if given:
-            notes.append(f"{', '.join(given)} given: laws that were fitted on these rows would make the terms too good")
-        return notes
+        return [*found, *([Finding("law_given", facts={"laws": given})] if given else [])]
 
-    def _folds(self, *, of_score: bool = False) -> str:
+    def _folds(self, *, of_score: bool = False) -> dict[str, Any]:
+        """How laws are fitted out of sample."""
         if self.plan.factor != 1.0:
-            return "fitted on the splits of cv"
+            return {"splits": True}
         count = 1 if self.partitions is None else len(self.partitions.home) if of_score else self.repeats
-        times = f", {count} times" if count > 1 else ""
-        return f"cross-fitted in {len(self.plan.trains)} folds{times}"
+        return {"folds": len(self.plan.trains), "times": count}
 
 
 def decompose_each(chain: Chain, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:
@@ -388,18 +379,6 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     return named
 
 
-def _parse_repeats(repeats: int | None, reference: Any) -> int:
-    """In how many partitions levels above C are fitted."""
-    if repeats is not None:
-        return parse_count(repeats, "repeats", 1)
-    return REPEATS if isinstance(reference, StackedReference) else 1
-
-
-def _feature_columns(blocks: Sequence[FeatureBlock]) -> list[NDArray[Any]]:
-    """Features of all levels, which tell rows of the same score and outcome apart."""
-    return [column for block in blocks for column in block.columns]
-
-
 def _require_both(rows: FitRows, calibration: FitRows | None) -> None:
     """Some map must be fitted somewhere: one class alone teaches nothing."""
     if calibration is not None:
@@ -452,86 +431,71 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
     return drop_absent_rows(held)
 
 
-def _split_notes(calibration: FitRows, rows: FitRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Notes and doubts on a calibration split that is these very rows, or hardly there."""
+def _look_at_split(calibration: FitRows, rows: FitRows) -> tuple[Finding, ...]:
+    """Whether a calibration split is these very rows, or hardly there."""
     if np.array_equal(calibration.score, rows.score) and np.array_equal(calibration.codes, rows.codes):
-        note = "calibration= holds these very rows: C was fitted on the outcomes that judge it"
-        warnings.warn(note, DoubleUseWarning, stacklevel=outside())
-        return (note,), (note,)
-    count = calibration.codes.size
-    return () if count >= FEW_ROWS else (f"C is fitted on only {count} rows of a calibration split",), ()
+        return (announce(Finding("calibration_reused", level=0)),)
+    count = int(calibration.codes.size)
+    return () if count >= FEW_ROWS else (Finding("few_calibration_rows", n=count),)
 
 
 # ── guards ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def describe_surprises(expected: float) -> list[str]:
+def expect_surprises(expected: float) -> list[Finding]:
     """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
-    if expected >= FEW_SURPRISES:
-        return []
-    what = "outcomes are expected to be other than what C calls likeliest"
-    return [f"only about {expected:.1f} {what}: intervals and bounds are too optimistic"]
+    return [] if expected >= FEW_SURPRISES else [Finding("few_surprises", value=float(expected))]
 
 
 #: An estimate of what a level adds is muted where the spread of the level is more than this share of it.
 _MOSTLY_NOISE = 0.25
 
 
-def describe_overfit(result: Decomposition, level: int, remedy: str = "pass more rows") -> str | None:
-    """That the law of a level has learned noise; None where it has not."""
+def find_overfit(result: Decomposition, level: int, remedy: str = "rows") -> Finding | None:
+    """That the law of a level has learned noise; None where it has not. Bounds above C allow for it: no doubt there."""
     spread = result._moments.value({result._levels + level: 1.0})
     loss = result._moments.value(dict.fromkeys(range(level, result._levels), 1.0))  # the steps from here on
     if not spread > OVERFIT * loss > 0.0:
         return None
-    what = "Terms that involve it are unreliable" if level == 1 else "Its bounds hold, its estimates are unreliable"
-    return (
-        f"the law {result.level_names[level]} overfits: its spread over the folds is {100 * spread / loss:.1f} % of "
-        f"its loss (up to {100 * OVERFIT:.0f} % is normal). {what}; {remedy}."
-    )
+    kind, facts = "overfit" if level == 1 else "level_overfits", {"usual": OVERFIT, "remedy": remedy}
+    return Finding(kind, level=level, value=spread / loss, subject=result.level_names[level], facts=facts)
 
 
 def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
     """
-    Say which laws have learned noise, or predict worse than the level before.
+    Find which laws have learned noise, or predict worse than the level before.
 
     Advice does not build on a law C that overfits, nor on a level that is worse than the one below. Where a level above
     C is noisy, its bounds hold, which allow for that; only the estimate is muted.
     """
     own = isinstance(fit.reference, StackedReference)
-    doubts = [(0, note) for note in fit.doubts]
     fitted = [1, *(2 + i for i, level in enumerate(fit.levels) if isinstance(level, LevelTask))]
     muted: list[str] = []
-    notes: list[str] = []
+    found: list[Finding] = []
     for t in fitted:
         name = result.level_names[t]
-        remedy = "pass more rows" if own or t == 1 else "use a smaller model for reference=, or the default"
-        overfit = describe_overfit(result, t, remedy)
+        overfit = find_overfit(result, t, "rows" if own or t == 1 else "reference")
         if overfit is not None:
-            warnings.warn(overfit, OverfitWarning, stacklevel=outside())
-            notes.append(overfit)
-            if t == 1:
-                doubts.append((t, overfit))
+            found.append(announce(overfit))
         if t > 1:
             term = result.names[t - 1]
             if result._moments.value({result._levels + t: 1.0}) > _MOSTLY_NOISE * result.terms[term]:
                 muted += [one for one in result.names[t - 1 : t + 1] if one not in muted]
                 if overfit is None:
-                    notes.append(f"how large {term} is cannot be told from so few rows, only what it is at least")
+                    found.append(Finding("size_unknown", term=term))
             if result._inference(term).reach(0.95) < 0.0:
-                note = f"level {name} predicts worse than {result.level_names[t - 1]}, beyond chance"
-                doubts.append((t, note if own else f"{note}: did a pipeline drop the score, its last column?"))
-    new = [note for note in (*notes, *(note for _, note in doubts)) if note not in result.notes]
-    return replace(result, notes=(*result.notes, *dict.fromkeys(new)), _doubts=tuple(doubts), muted=tuple(muted))
+                facts = {"coarser": result.level_names[t - 1], "own": own}
+                found.append(Finding("worse_than_coarser", level=t, subject=name, facts=facts))
+    return replace(result, findings=(*result.findings, *found), muted=tuple(muted))
 
 
 #: Fewer rows than this carry the variance: intervals and bounds deserve a warning.
 _FEW_EFFECTIVE = 10.0
 
 
-def _few(result: Decomposition) -> tuple[str, ...]:
-    """A note where few rows carry the variance of the reliability."""
+def _few(result: Decomposition) -> tuple[Finding, ...]:
+    """A caution where few rows carry the variance of the reliability."""
     ends = result._ends
     if ends is None or not 0.0 < ends.effective_rows < _FEW_EFFECTIVE:
         return ()
-    rows = max(ends.effective_rows, 1.0)
-    return (f"few rows carry the variance (about {rows:.2g}): intervals and bounds are less sure than said",)
+    return (Finding("few_effective_rows", value=max(ends.effective_rows, 1.0)),)

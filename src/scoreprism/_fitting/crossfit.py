@@ -8,7 +8,7 @@ the model that did not see it; how far the models scatter there is the spread of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._sample.fit_rows import FitRows, GivenRows
-from scoreprism._sample.folds import among, disjoint
+from scoreprism._sample.fit_rows import FitRows
+from scoreprism._sample.folds import given_splits
 from scoreprism.exceptions import InputError
 
 #: Blocks a training part is cut into, where its spread must come from delete-block refits.
@@ -36,17 +36,15 @@ class FittedLaw:
     # what the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each fitted
     # on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
     factor: float = 1.0
-    again: tuple[FittedLaw, ...] = ()  # the same from further partitions of the rows into folds
 
     def clipped(self, distance: float) -> FittedLaw:
         """The same, kept away from 0 and 1."""
         folds = np.stack([clip_law(fold, distance) for fold in self.folds])
-        again = tuple(one.clipped(distance) for one in self.again)
-        return FittedLaw(clip_law(self.law, distance), folds, self.factor, again)
+        return FittedLaw(clip_law(self.law, distance), folds, self.factor)
 
     def rows(self, some: IntArray) -> FittedLaw:
         """The same for some of the rows."""
-        return FittedLaw(self.law[some], self.folds[:, some], self.factor, tuple(one.rows(some) for one in self.again))
+        return FittedLaw(self.law[some], self.folds[:, some], self.factor)
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,12 @@ class Partitions:
 
 
 def make_partitions(
-    cv: object, data: FitRows, groups: IntArray | None, random_state: object, count: int, ties: Ties | None = None
+    cv: object,
+    data: FitRows,
+    groups: IntArray | None,
+    random_state: object,
+    count: int,
+    ties: Sequence[NDArray[Any]] = (),
 ) -> tuple[CrossFit, Partitions | None]:
     """
     Random partitions of the rows into folds, and the first of them as a cross-fit; or splits of one's own.
@@ -114,8 +117,8 @@ def make_partitions(
     Rows are dealt in an order of their own (score, outcome, weight, features), groups in that of their rows, so that
     the folds do not depend on the order in which rows came.
     """
-    if not _is_number(cv):
-        plan = make_crossfit(cv, data, groups, random_state)
+    if not (cv is None or isinstance(cv, (bool, int, np.integer, str, float))):
+        plan = _given_crossfit(cv, data, groups, random_state)
         if plan.factor != 1.0 or not plan.whole:
             return plan, None
         return plan, Partitions(plan.home[None], _held(data))
@@ -131,29 +134,26 @@ def make_partitions(
     return partitions.plan(0), partitions
 
 
-#: Gives numbers that tell apart rows of the same score, outcome and weight.
-Ties = Callable[[], Sequence[NDArray[Any]]]
-
-
-def _is_number(cv: object) -> bool:
-    return cv is None or isinstance(cv, (bool, int, np.integer, str, float))
+def make_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_state: object) -> CrossFit:
+    """The models of one cross-fit."""
+    return make_partitions(cv, data, groups, random_state, 1)[0]
 
 
 def _held(data: FitRows) -> IntArray:
     return np.arange(data.codes.shape[0]) if data.weight is None else np.flatnonzero(data.weight > 0)
 
 
-def _ranks(data: FitRows, ties: Ties | None) -> IntArray:
-    """Rank of each row by score, outcome, weight, and where these are tied by a hash of the rest; ties share one."""
+def _ranks(data: FitRows, ties: Sequence[NDArray[Any]]) -> IntArray:
+    """Rank of each row by score, outcome, weight, and where these are tied by a hash of `ties`."""
     columns = [data.score] if data.score.ndim == 1 else list(data.score.T)
     keys: list[NDArray[Any]] = [data.codes, *columns[::-1]]
     if data.weight is not None:
         keys.insert(0, data.weight)
     rank = _dense(keys)
-    if ties is None or int(rank.max()) + 1 == rank.size:
+    if not ties or int(rank.max()) + 1 == rank.size:
         return rank
     mixed = np.zeros(rank.size, dtype=np.uint64)
-    for column in ties():
+    for column in ties:
         mixed = _stir(mixed + _bits(column))
     return _dense([mixed, rank])
 
@@ -198,30 +198,20 @@ def _ranked_groups(groups: IntArray, rank: IntArray) -> IntArray:
     return place[inverse]
 
 
-def make_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_state: object) -> CrossFit:
-    """The models of a cross-fit."""
-    if _is_number(cv):
-        return make_partitions(cv, data, groups, random_state, 1)[0]
+def _given_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_state: object) -> CrossFit:
+    """The models that splits of one's own ask for."""
     held, rng = _held(data), parse_random_state(random_state)
-    from sklearn.model_selection import check_cv
-
-    origin = (
-        GivenRows(held, data.codes, groups) if data.origin is None else data.origin
-    )  # splits speak of rows that came
-    count = len(origin.labels)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `_keep_together` looks itself
-            found = list(check_cv(cv).split(np.zeros((count, 1)), origin.labels, origin.groups))
-        splits = disjoint(found, count, "cv must not test on rows it trains on")
+            came = groups if data.origin is None else data.origin.groups
+            splits = given_splits(cv, data, came, "cv must not test on rows it trains on")
     except InputError:
         raise
     except (TypeError, IndexError, ValueError) as error:
         refuse("`cv` must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
     if not splits:
         refuse("`cv` must give at least one split", "none", "For example `cv`=5.")
-    if data.origin is not None:
-        splits = among(splits, data.origin)
     home = _homes(splits, data.codes.shape[0])
     if groups is not None:
         _keep_together(splits, groups)

@@ -7,7 +7,7 @@ its cell and outcome; the result does not depend on the order of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -54,9 +54,8 @@ class ScoreCells:
             edges = edges[(edges >= ranked[0]) & (edges <= ranked[-1])]
         cell = np.searchsorted(edges, score, side="right") - 1
         used, cell = np.unique(cell, return_inverse=True)
-        low, high = ranked[np.searchsorted(ranked, edges[used])], np.empty(used.size)
-        last = np.searchsorted(ranked, np.append(edges[used][1:], np.inf))
-        high = ranked[last - 1]
+        low = ranked[np.searchsorted(ranked, edges[used])]
+        high = ranked[np.searchsorted(ranked, np.append(edges[used][1:], np.inf)) - 1]
         alone = low == high
         everyone = np.bincount(cell, minlength=used.size)
         mean = np.bincount(cell, score, used.size) / everyone
@@ -93,11 +92,9 @@ class CellFits:
     # (P, K, G): what the model without a fold says in a cell; and the same with shares of its maps drawn towards their
     # mean, whose scatter over the folds is the spread
     law: FloatArray
-    # (P, K, G): what the model without a fold says in a cell; and the same with shares of its maps drawn towards their
-    # mean, whose scatter over the folds is the spread
     damped: FloatArray
-    mass: FloatArray  # (P, K, 2, G): σω and Σω² of the rows of a fold with each outcome in a cell
-    squares: FloatArray  # (P, K, 2, G): σω and Σω² of the rows of a fold with each outcome in a cell
+    mass: FloatArray  # (P, K, 2, G): Σω of the rows of a fold with each outcome in a cell
+    squares: FloatArray  # (P, K, 2, G): Σω² of the same
     home: IntArray | None = None  # (P, n): fold of each row; needed for clusters only, and None where lines are sums
     clip: float | None = None  # distance from 0 and 1 that laws are kept at
     _memo: dict[Any, Any] = field(default_factory=dict)  # what was computed before, by loss
@@ -168,31 +165,32 @@ class CellFits:
         """Spread in each cell."""
         key = loss, "spread"
         if key not in self._memo:
-            self._memo[key] = self._spread(loss)
+            folds = self._laws[1]
+            centre = folds.mean(axis=1)
+            total = np.zeros(centre.size)
+            for k in range(folds.shape[1]):
+                total += loss.evaluate_divergence(folds[:, k].ravel(), centre.ravel())
+            self._memo[key] = total.reshape(centre.shape).mean(axis=0)
         found: FloatArray = self._memo[key]
         return found
-
-    def _spread(self, loss: ProperLoss) -> FloatArray:
-        folds = self._laws[1]
-        centre = folds.mean(axis=1)
-        total = np.zeros(centre.size)
-        for k in range(folds.shape[1]):
-            total += loss.divergence(folds[:, k].ravel(), centre.ravel())
-        return np.asarray(total.reshape(centre.shape).mean(axis=0))
 
     def entropies(self, loss: ProperLoss) -> FloatArray:
         """Entropy of the law in every row."""
         law = self._laws[0]
-        return np.asarray(self._mean(loss.entropy(law.ravel()).reshape(law.shape)).ravel()[self._place])
+        return np.asarray(self._mean(loss.evaluate_entropy(law.ravel()).reshape(law.shape)).ravel()[self._place])
 
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Divergence of a given law from this one: linear in it but for the entropy, which is concave."""
         centre = self.mean_law
-        return loss.divergence(coarse, centre) + np.maximum(loss.entropy(centre) - self.entropies(loss), 0.0)
+        return loss.evaluate_divergence(coarse, centre) + np.maximum(
+            loss.evaluate_entropy(centre) - self.entropies(loss), 0.0
+        )
 
     def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
-        """Divergence of this law from one that was given."""
-        return _expected_divergence(self, loss, law)
+        """E ℓ(Ĉ, Y) − ℰ(law), Y drawn from the law: its mean over partitions needs no more than mean losses."""
+        share = np.stack([1.0 - law, law]) if law.ndim == 1 else law.T
+        loss_of_law = sum(share[outcome] * self.what_if(loss, outcome) for outcome in (0, 1))
+        return np.asarray(np.maximum(loss_of_law - loss.evaluate_entropy(law), 0.0))
 
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
@@ -202,31 +200,22 @@ class CellFits:
             return None
         key = loss, "second"
         if key not in self._memo:
-            self._memo[key] = self._second(loss, weight, groups)
+            pairs, law = self._pairs, self._laws[0]
+            q = np.stack([residuals(loss, law, outcome, pairs.windows.rows) for outcome in (0.0, 1.0)], axis=2)
+            if groups is not None and self.home is not None:
+                self._memo[key] = self._clustered(q, self.home, weight, groups)
+            else:
+                rows, degenerate = pairs.products(q)
+                self._memo[key] = Second(rows.ravel()[self._place], degenerate)
         found: Second = self._memo[key]
         return found
 
-    def _second(self, loss: ProperLoss, weight: FloatArray | None, groups: IntArray | None) -> Second:
-        pairs = self._pairs
-        law = self._laws[0]
-        q = np.stack([residuals(loss, law, outcome, pairs.windows.rows) for outcome in (0.0, 1.0)], axis=2)
-        if groups is not None and self.home is not None:
-            return self._clustered(q, weight, groups)
-        rows, degenerate = pairs.products(q)
-        return Second(rows.ravel()[self._place], degenerate)
-
-    @property
+    @cached_property
     def _pairs(self) -> Pairs:
-        if "pairs" not in self._memo:
-            count = self.cells.count
-            windows = Windows.of(count, self.cells.alone, round(float(count.sum())))
-            self._memo["pairs"] = Pairs.of(self.mass, self.squares, windows)
-        found: Pairs = self._memo["pairs"]
-        return found
+        return Pairs.of(self.mass, self.squares, Windows.of(self.cells.count, self.cells.alone))
 
-    def _clustered(self, q: FloatArray, weight: FloatArray | None, groups: IntArray) -> Second:
+    def _clustered(self, q: FloatArray, homes: IntArray, weight: FloatArray | None, groups: IntArray) -> Second:
         """The same with rows of a cluster, which share a fold, taken out of each other's neighbours."""
-        assert self.home is not None  # noqa: S101 - asked for before
         windows, mass, squares, _ = self._pairs
         cell, n = self.cells.cell, self.cells.cell.size
         w = np.ones(n) if weight is None else weight * (float(self.mass[0].sum()) / float(weight.sum()))
@@ -243,21 +232,39 @@ class CellFits:
 
         held_own = within(w)
         total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
-        for p, home in enumerate(self.home):
+        for p, home in enumerate(homes):
             v, own = mass[p] * q[p], squares[p] * q[p] ** 2
             near, held, apart = (windows.sums(one.sum(axis=1))[home, cell] for one in (v, mass[p], own))
             mine = q[p][home, self.y, cell]
             total += mine * (near - within(w * mine))
             pairs += held - held_own
             square += mine**2 * (apart - within((w * mine) ** 2))
-        known = pairs > 1e-9 * float(w.max())
-        rows = np.divide(total, pairs, out=np.zeros(n), where=known)
-        each = np.divide(w**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(n), where=known)
-        return Second(rows, float(inflation(*mass.shape[:2]) * each.sum() / w.sum() ** 2))
+        return _means(total, pairs, square, w, inflation(*mass.shape[:2]))
+
+
+class _PartFits:
+    """Laws of which every partition gave one: means over partitions."""
+
+    parts: Sequence[FittedLaw]
+
+    def _mean(self, of: Callable[[FittedLaw], FloatArray]) -> FloatArray:
+        return np.asarray(np.mean([of(part) for part in self.parts], axis=0))
+
+    def spreads(self, loss: ProperLoss) -> FloatArray:
+        """Spread of the law over the folds in every row."""
+        return self._mean(lambda part: spread(loss, part.folds, part.factor))
+
+    def entropies(self, loss: ProperLoss) -> FloatArray:
+        """Entropy of the law in every row."""
+        return self._mean(lambda part: loss.evaluate_entropy(part.law))
+
+    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
+        """Divergence of this law from one that was given."""
+        return self._mean(lambda part: loss.evaluate_divergence(part.law, law))
 
 
 @dataclass(frozen=True)
-class RowFits:
+class RowFits(_PartFits):
     """Laws fitted in some partitions, row by row: of several classes, or of splits that are no random folds."""
 
     score: FloatArray  # (n,): the score
@@ -276,7 +283,7 @@ class RowFits:
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
         """Loss of the law in every row."""
-        return np.asarray(np.mean([loss.evaluate(part.law, y) for part in self.parts], axis=0))
+        return self._mean(lambda part: loss.evaluate(part.law, y))
 
     def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Loss of the law in every row, had the outcome been this one."""
@@ -285,23 +292,11 @@ class RowFits:
     @cached_property
     def mean_law(self) -> FloatArray:
         """Mean of the laws that did not see a row."""
-        return np.asarray(np.mean([part.law for part in self.parts], axis=0))
-
-    def spreads(self, loss: ProperLoss) -> FloatArray:
-        """Spread of the law over the folds in every row, meaned over partitions."""
-        return np.asarray(np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0))
-
-    def entropies(self, loss: ProperLoss) -> FloatArray:
-        """Entropy of the law in every row."""
-        return np.asarray(np.mean([loss.entropy(part.law) for part in self.parts], axis=0))
+        return self._mean(lambda part: part.law)
 
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Divergence of a given law from this one."""
-        return np.asarray(np.mean([loss.divergence(coarse, part.law) for part in self.parts], axis=0))
-
-    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
-        """Divergence of this law from one that was given."""
-        return np.asarray(np.mean([loss.divergence(part.law, law) for part in self.parts], axis=0))
+        return self._mean(lambda part: loss.evaluate_divergence(coarse, part.law))
 
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
@@ -332,22 +327,12 @@ class RowFits:
         else:
             # rows at the same distance are neighbours in an order of their own, not in that in which they came
             order = np.lexsort((w[held], y[held], *self.home[:, held], *points.T))
-            among = None if clusters is None else clusters[order]
-            found_rows, degenerate = nearest_products(
-                q[:, order], self.home[:, held][:, order], w[held][order], points[order], near, among
-            )
-            rows = np.empty(held.size)
-            rows[order] = found_rows
+            q, held = q[:, order], held[order]
+            clusters = None if groups is None else groups[held]
+            rows, degenerate = nearest_products(q, self.home[:, held], w[held], points[order], near, clusters)
         out = np.zeros(n)
         out[held] = rows
         return Second(out, degenerate)
-
-
-def _expected_divergence(fits: CellFits, loss: ProperLoss, law: FloatArray) -> FloatArray:
-    """E ℓ(Ĉ, Y) − ℰ(law), Y drawn from the law: its mean over partitions needs no more than mean losses."""
-    share = np.stack([1.0 - law, law]) if law.ndim == 1 else law.T
-    loss_of_law = sum(share[outcome] * fits.what_if(loss, outcome) for outcome in (0, 1))
-    return np.asarray(np.maximum(loss_of_law - loss.entropy(law), 0.0))
 
 
 def _blocks(score: FloatArray, size: int) -> IntArray:
@@ -372,7 +357,7 @@ def curved_residuals(loss: ProperLoss, law: FloatArray, y: IntArray, rows: Float
 
 
 @dataclass(frozen=True)
-class LevelFits:
+class LevelFits(_PartFits):
     """A level above C, fitted in some of C's partitions; its rows are C's less what it gains there."""
 
     base: Any  # the law C, in all partitions
@@ -398,27 +383,15 @@ class LevelFits:
         ]
         return np.asarray(self.base.losses(loss, y) + np.mean(gains, axis=0))
 
-    def spreads(self, loss: ProperLoss) -> FloatArray:
-        """Spread of the level over the folds in every row."""
-        return np.asarray(np.mean([spread(loss, part.folds, part.factor) for part in self.parts], axis=0))
-
-    def entropies(self, loss: ProperLoss) -> FloatArray:
-        """Entropy of the level in every row."""
-        return np.asarray(np.mean([loss.entropy(part.law) for part in self.parts], axis=0))
-
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Divergence of the level below, given or fitted in the same partitions, from this one."""
         if fit is not None and not isinstance(fit, LevelFits) and fit is not self.base:  # C of another score
-            return np.asarray(np.mean([fit.divergences_from(loss, part.law) for part in self.parts], axis=0))
-        below = [part.law for part in fit.parts] if isinstance(fit, LevelFits) else self.below
+            return self._mean(lambda part: fit.divergences_from(loss, part.law))
         if fit is None:
-            below = [coarse] * len(self.parts)
+            return self._mean(lambda part: loss.evaluate_divergence(coarse, part.law))
+        below = [part.law for part in fit.parts] if isinstance(fit, LevelFits) else self.below
         pairs = zip(below, self.parts, strict=True)
-        return np.asarray(np.mean([loss.divergence(law, part.law) for law, part in pairs], axis=0))
-
-    def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
-        """Divergence of the level from a law that was given."""
-        return np.asarray(np.mean([loss.divergence(part.law, law) for part in self.parts], axis=0))
+        return np.asarray(np.mean([loss.evaluate_divergence(law, part.law) for law, part in pairs], axis=0))
 
 
 # ── the second-order term B: how far Ĉ is from C, bias included, from products of residuals of neighbours ──
@@ -448,11 +421,11 @@ class Windows:
     rows: FloatArray
 
     @staticmethod
-    def of(count: FloatArray, alone: NDArray[np.bool_], n: int) -> Windows:
+    def of(count: FloatArray, alone: NDArray[np.bool_]) -> Windows:
         """Cells within `reach` ranks, or a cell by itself where its rows are tied."""
         upto = np.cumsum(count)
         middle = upto - 0.5 * count
-        m = reach(n) + 1e-6
+        m = reach(round(float(count.sum()))) + 1e-6
         first, stop = np.searchsorted(middle, middle - m), np.searchsorted(middle, middle + m, side="right")
         tied = alone & (count >= TIED)
         own = np.arange(count.size)
@@ -470,7 +443,7 @@ def residuals(loss: ProperLoss, law: FloatArray, outcome: FloatArray | float, ro
     """√(w(c)/2)·(y − c): residuals whose squares are divergences, to second order; c kept 1/(2·neighbours) inside."""
     floor = 0.5 / np.maximum(rows - 1.0, 2.0)
     inside = np.clip(law, floor, 1.0 - floor)
-    weight = loss.weight(inside.ravel()).reshape(inside.shape)
+    weight = loss.evaluate_weight(inside.ravel()).reshape(inside.shape)
     return np.sqrt(0.5 * weight) * (outcome - law)
 
 
@@ -550,7 +523,7 @@ _BLOCK = 1 << 20
 
 def nearest_products(
     q: FloatArray, home: IntArray, weight: FloatArray, points: FloatArray, count: int, groups: IntArray | None
-) -> tuple[FloatArray, float]:
+) -> Second:
     """Mean inner product of the residuals of a row and of its nearest neighbours in its fold, for each row."""
     from scipy.spatial import cKDTree
 
@@ -572,19 +545,15 @@ def nearest_products(
     return _means(total, pairs, square, weight, inflation(len(q), int(home.max()) + 1))
 
 
-def _means(
-    total: FloatArray, pairs: FloatArray, square: FloatArray, weight: FloatArray, factor: float
-) -> tuple[FloatArray, float]:
-    """Rows b, and D."""
+def _means(total: FloatArray, pairs: FloatArray, square: FloatArray, weight: FloatArray, factor: float) -> Second:
+    """From sums over pairs of a row and a neighbour to means of each row."""
     known = pairs > 1e-9 * float(weight.max())
     rows = np.divide(total, pairs, out=np.zeros(total.size), where=known)
     each = np.divide(weight**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(total.size), where=known)
-    return rows, float(factor * each.sum() / weight.sum() ** 2)
+    return Second(rows, float(factor * each.sum() / weight.sum() ** 2))
 
 
-def leaf_products(
-    q: FloatArray, home: IntArray, weight: FloatArray, leaf: IntArray, groups: IntArray | None
-) -> tuple[FloatArray, float]:
+def leaf_products(q: FloatArray, home: IntArray, weight: FloatArray, leaf: IntArray, groups: IntArray | None) -> Second:
     """Mean inner product of the residuals of a row and of the others of its leaf and fold, for each row."""
     folds = int(home.max()) + 1
     own = (

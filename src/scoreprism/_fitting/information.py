@@ -16,8 +16,7 @@ from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._fitting.fitted_laws import LevelFits
 from scoreprism._fitting.learners import fit_foreign
 from scoreprism._learners.members import Task, foreign_law, hit_rows, mixed, mixing_weights
-from scoreprism._sample.feature_tables import Table, joined
-from scoreprism._sample.features import Encoder, Features, score_columns
+from scoreprism._sample.features import Encoder, Features, JoinedFeatures, joined, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample
@@ -31,7 +30,7 @@ class LevelTask:
     """A level to be fitted: everything known at it, the score and all coarser blocks included."""
 
     name: str
-    known: Features | Table  # encoded for our own learners, in its container for classifiers of other makers
+    known: Features | JoinedFeatures  # encoded for our own learners, in its container for classifiers of other makers
     reference: Any = None  # a stack of its own for this level, where the one of the fit is not meant
 
 
@@ -70,38 +69,33 @@ def fit_levels(fit: ChainFit, score_law: FittedScore, most: int | None = None) -
 
     They are fitted in each of the partitions that `score_law` holds the models of.
     """
-    if fit.partitions is None or fit.pooling is not None:
-        plans = [fit.plan] * len(score_law.below[:1])
-    else:
-        plans = [fit.partitions.plan(p) for p in range(min(len(score_law.below), len(fit.partitions.home)))]
     found = [
         _fit_in_partition(replace(fit, plan=plan), base, p, most)
-        for p, (plan, base) in enumerate(zip(plans, score_law.below, strict=False))
+        for p, (plan, base) in enumerate(zip(fit.plans, score_law.below, strict=True))
     ]
-    return [_level(fit, score_law, level, laws) for level, *laws in zip(fit.levels[:most], *found, strict=True)]
-
-
-def _level(fit: ChainFit, score_law: FittedScore, level: Level | LevelTask, laws: Sequence[FittedLaw | None]) -> Level:
-    """A level with its laws in each partition; `law` and `folds` show the first."""
-    parts = [law for law in laws if law is not None]
-    if isinstance(level, Level):
-        return level.changed(fits=fits_above(fit, score_law, parts)) if parts else level
-    first = parts[0]
-    return Level.of(
-        level.name, first.law, folds=first.folds, factor=first.factor, fits=fits_above(fit, score_law, parts)
-    )
+    levels = []
+    for level, *laws in zip(fit.levels[:most], *found, strict=True):
+        parts = [law for law in laws if law is not None]
+        if not parts:
+            levels.append(level)  # a law that was given without fold models
+            continue
+        fits, first = fits_above(fit, score_law, parts), parts[0]  # `law` and `folds` show the first partition
+        if isinstance(level, Level):
+            levels.append(level.changed(fits=fits))
+        else:
+            levels.append(Level.of(level.name, first.law, folds=first.folds, factor=first.factor, fits=fits))
+    return levels
 
 
 def fits_above(fit: ChainFit, score_law: FittedScore, parts: Sequence[FittedLaw]) -> LevelFits | None:
-    """How a level above C was fitted; None where rows are sums."""
-    if score_law.fits is None or fit.pooling is not None:
+    """How a level above C was fitted, in the partitions of the fit; None where rows are sums."""
+    if fit.pooling is not None:
         return None
-    if fit.partitions is None or fit.calibration is not None:
+    if fit.calibration is not None:
         below = [score_law.fitted.law] * len(parts)
     else:
-        plans = [fit.partitions.plan(p) for p in range(len(parts))]
-        below = [plan.gather(models).law for plan, models in zip(plans, score_law.below, strict=False)]
-    return LevelFits(score_law.fits, below[: len(parts)], parts)
+        below = [plan.gather(models).law for plan, models in zip(fit.plans, score_law.below, strict=True)]
+    return LevelFits(score_law.fits, below, parts)
 
 
 def _fit_in_partition(fit: ChainFit, base: FloatArray, partition: int, most: int | None) -> list[FittedLaw | None]:
@@ -113,29 +107,34 @@ def _fit_in_partition(fit: ChainFit, base: FloatArray, partition: int, most: int
             base = np.broadcast_to(law, (len(fit.plan.trains), *law.shape))
             fitted.append(None if level.folds is None else FittedLaw(level.law, level.folds))
             continue
-        if isinstance(level.known, Features):
-            base = _stacked(fit, level, level.known, base, number, partition)
-        else:
-            base = _foreign(fit, level.name, level.known, number, partition)
+        base = _laws_of_models(fit, level, base, number, partition)
         fitted.append(fit.plan.gather(base))
     return fitted
 
 
-def _stacked(
-    fit: ChainFit, level: LevelTask, features: Features, base: FloatArray, number: int, partition: int
-) -> FloatArray:
-    """Members fitted by every model, then mixed by what they say out of sample of the rows the model may see."""
-    data, plan = fit.rows, fit.plan
+def _laws_of_models(fit: ChainFit, level: LevelTask, base: FloatArray, number: int, partition: int) -> FloatArray:
+    """
+    The law of every model on every row.
+
+    A classifier of another maker is fitted on the score and the features. Members of a stack start from the law below,
+    and are mixed by what they say out of sample of the rows that the model may see.
+    """
+    data, plan, known = fit.rows, fit.plan, level.known
     reference = level.reference or fit.reference
 
     def fit_model(model: int) -> FloatArray:
         rows = plan.trains[model]
         weight = None if data.weight is None else data.weight[rows]
-        task = Task(features.part(rows), base[model][rows], data.codes[rows], weight, data.k)
-        rng = np.random.default_rng([fit.seed, number, model, *([partition] if partition else [])])
-        return np.stack(reference.fit_members(task, rng)(features, base[model]))
+        seed = (fit.seed, number, model, *([partition] if partition else []))
+        if isinstance(known, JoinedFeatures):
+            fitted = fit_foreign(reference, known.rows(rows), data.codes[rows], weight, seed)
+            return foreign_law(fitted, known.all(), data.k, rows.size)
+        task = Task(known.part(rows), base[model][rows], data.codes[rows], weight, data.k)
+        return np.stack(reference.fit_members(task, np.random.default_rng(seed))(known, base[model]))
 
     laws = list(run_all(fit_model, range(len(plan.trains)), fit.n_jobs, f"level {level.name}"))
+    if isinstance(known, JoinedFeatures):
+        return np.stack(laws)
     hits = np.stack([hit_rows(list(members), data.codes) for members in laws])
     out = np.empty(base.shape)
     for model, (rows, models) in enumerate(plan.mixing):
@@ -143,17 +142,3 @@ def _stacked(
         share = mixing_weights(hits[models, :, rows].T, weight)
         out[model] = floored(mixed(laws[model], share), data, plan.trains[model])
     return out
-
-
-def _foreign(fit: ChainFit, level: str, table: Table, number: int, partition: int) -> FloatArray:
-    """A classifier of another maker, fitted by every model on the score and the features."""
-    data, plan = fit.rows, fit.plan
-
-    def fit_model(model: int) -> FloatArray:
-        rows = plan.trains[model]
-        weight = None if data.weight is None else data.weight[rows]
-        seed = (fit.seed, number, model, *([partition] if partition else []))
-        fitted = fit_foreign(fit.reference, table.rows(rows), data.codes[rows], weight, seed)
-        return foreign_law(fitted, table.all(), data.k, rows.size)
-
-    return np.stack(list(run_all(fit_model, range(len(plan.trains)), fit.n_jobs, f"level {level}")))

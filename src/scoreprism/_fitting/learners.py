@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,11 +50,13 @@ class OwnMap:
 
     def fitted(self, data: FitRows) -> Map:
         """The map fitted on some rows."""
-        return clone(self.calibrator)._fit(data)  # type: ignore[no-any-return]
+        return copy(self.calibrator)._fit(data)
 
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """The laws of many training sets at the centers of their cells, (M, G)."""
-        return self.calibrator._fit_many(batch)
+        if partitions is None or not self.calibrator._deals_rows:  # of lines that are sums, rows are not known
+            return self.calibrator._fit_many(batch)
+        return self.calibrator._fit_many_rows(batch, _training_parts(data, partitions))
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,7 @@ class ForeignMap:
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """Fitted to rows, one training set after the other; evaluated at the centers."""
         assert partitions is not None  # noqa: S101 - sums refuse classifiers of other makers
-        plans = [partitions.plan(p) for p in range(len(partitions.home))]
-        return np.stack([self.fitted(data.part(rows))(batch.center) for plan in plans for rows in plan.trains])
+        return np.stack([self.fitted(part)(batch.center) for part in _training_parts(data, partitions)])
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,12 @@ class BoostLearner:
     """Boosting started at the mixture of the other candidates, on ratios of the probabilities of several classes."""
 
     name: str = "boosting"
+
+
+def _training_parts(data: FitRows, partitions: Partitions) -> list[FitRows]:
+    """The rows of every training set, partition by partition."""
+    plans = [partitions.plan(p) for p in range(len(partitions.home))]
+    return [data.part(rows) for plan in plans for rows in plan.trains]
 
 
 def _columns(score: FloatArray) -> FloatArray:

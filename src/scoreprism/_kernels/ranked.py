@@ -1,13 +1,21 @@
-"""Resampling rows that were ranked by their score once: a replicate is a vector of counts, never a new sort."""
+"""Resampling rows that were ranked by their score once: a replicate is a vector of counts, never a new sort.
+
+`sums_of_draws` is the definition; `compiled_sums` has the same numbers sooner, by numba (``scoreprism[fast]``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoreprism._core.resampling import Rng, count_rows
+from scoreprism._core.resampling import Rng, count_rows, draw_words
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
 
@@ -73,3 +81,172 @@ def sums_of_draws(ranked: Ranked, rng: Rng) -> Sums:
     blocks = isotonic_blocks(pairs[:, 0] + pairs[:, 1], pairs[:, 0].copy())
     loss = np.inf if mass[ranked.infinite].any() else float(mass @ ranked.losses)
     return loss, blocks.weight, blocks.events
+
+
+# ── compiled: plain Python until `compiled_sums` compiles it; numba keeps the result on disk ────────
+
+#: How often each row was drawn; nothing is drawn 65536 times in this world.
+Counts = NDArray[np.uint16]
+#: Runs per group: enough to be worth it, few enough that most groups hold no end of a block.
+_WIDTH = 16
+#: From this many draws in all on, loading numba (about a second) pays.
+WORTH_LOADING = 1 << 24
+
+
+def available() -> bool:
+    """Whether numba is installed; it is not loaded."""
+    return find_spec("numba") is not None
+
+
+def _tally(words: NDArray[np.uint32], n: int, count: Counts) -> int:
+    """Count the rows that 32-bit words stand for, as `draw_rows` does; returns how many words stand for none."""
+    size, low = np.uint64(n), np.uint64(0xFFFFFFFF)
+    least, refused = (low + np.uint64(1)) % size, 0
+    for word in words:
+        product = np.uint64(word) * size
+        if product & low >= least:
+            count[product >> np.uint64(32)] += 1
+        else:
+            refused += 1
+    return refused
+
+
+def _loss(count: Counts, weight: FloatArray, losses: FloatArray) -> float:
+    """The summed loss; `weight` is empty if there are no weights."""
+    total = 0.0
+    if weight.shape[0] == 0:
+        for i in range(count.shape[0]):
+            total += count[i] * losses[i]
+    else:
+        for i in range(count.shape[0]):
+            total += count[i] * weight[i] * losses[i]
+    return total
+
+
+def _gather(
+    count: Counts, weight: FloatArray, segment: IntArray, last: NDArray[np.uint8], upto: IntArray, sums: FloatArray
+) -> None:
+    """
+    Turn counts into the mass of each segment; `last` marks the rows that end one.
+
+    A loop over segments within a loop over rows would be slower: nobody, and no processor, can guess where the next
+    one ends. Without weights sums are exact as differences of a running count; with them the sum starts again at
+    every end, so that small segments lose no digits.
+    """
+    if weight.shape[0] == 0:
+        running = 0
+        for i in range(count.shape[0]):
+            running += count[i]
+            upto[i + 1] = running
+        for j in range(sums.shape[0]):
+            sums[j] = upto[segment[j + 1]] - upto[segment[j]]
+    else:
+        j, total = 0, 0.0
+        for i in range(count.shape[0]):
+            total += count[i] * weight[i]
+            sums[j] = total
+            total = 0.0 if last[i] else total
+            j += last[i]
+
+
+def _pool(pairs: FloatArray, held: FloatArray, events: FloatArray, first: IntArray) -> int:
+    """
+    Pool adjacent violators among items, given events and non-events in turn; returns the number of blocks.
+
+    Weight, events and first item of each block are written to `held`, `events` and `first`.
+    """
+    top = 0
+    for item in range(pairs.shape[0] // 2):
+        happened = pairs[2 * item]
+        both = happened + pairs[2 * item + 1]
+        if both == 0.0:
+            continue
+        first[top] = item
+        while top > 0 and events[top - 1] * both >= happened * held[top - 1]:
+            top -= 1
+            both += held[top]
+            happened += events[top]
+        held[top], events[top] = both, happened
+        top += 1
+    first[0] = 0
+    first[top] = pairs.shape[0] // 2
+    return top
+
+
+def _group(pairs: FloatArray, groups: FloatArray) -> None:
+    """Sum events and non-events over groups of `_WIDTH` runs."""
+    for group in range(groups.shape[0] // 2):
+        happened, other = 0.0, 0.0
+        for run in range(group * _WIDTH, min((group + 1) * _WIDTH, pairs.shape[0] // 2)):
+            happened += pairs[2 * run]
+            other += pairs[2 * run + 1]
+        groups[2 * group], groups[2 * group + 1] = happened, other
+
+
+def _thin(
+    pairs: FloatArray, groups: FloatArray, held: FloatArray, events: FloatArray, first: IntArray, size: int
+) -> int:
+    """
+    Make one item of every group of runs in which no block can end, in place; returns the number of items.
+
+    Blocks end at the vertices of the greatest convex minorant of cumulated events over cumulated weight. That of the
+    groups alone (`held`, `events` and `first` of its `size` blocks) lies above it or on it, so a group whose path stays
+    above the minorant of the groups has no vertex inside.
+    """
+    runs, kept = pairs.shape[0] // 2, 0
+    for block in range(size):
+        slope, slack = events[block] / held[block], 0.0
+        for group in range(first[block], first[block + 1]):
+            start, stop = group * _WIDTH, min((group + 1) * _WIDTH, runs)
+            lowest = 0.0
+            for run in range(start, stop):
+                slack += (1.0 - slope) * pairs[2 * run] - slope * pairs[2 * run + 1]
+                lowest = min(lowest, slack)
+            if lowest == 0.0:
+                pairs[2 * kept], pairs[2 * kept + 1] = groups[2 * group], groups[2 * group + 1]
+                kept += 1
+            else:
+                for run in range(start, stop):
+                    pairs[2 * kept], pairs[2 * kept + 1] = pairs[2 * run], pairs[2 * run + 1]
+                    kept += 1
+    return kept
+
+
+@cache
+def _compiled() -> dict[str, Callable[..., Any]]:
+    """The functions above as machine code."""
+    from numba import njit
+
+    compiled = partial(njit, cache=True, nogil=True)
+    exact = {function.__name__: compiled()(function) for function in (_tally, _gather, _pool, _group, _thin)}
+    # the order of a sum may change so that it can be taken in parallel; it then is the same every time, because the
+    # function writes to no array and so needs no check at run time for arrays that overlap
+    return exact | {"_loss": compiled(fastmath={"reassoc", "nsz", "contract"})(_loss)}
+
+
+def compiled_sums(ranked: Ranked) -> Kernel:
+    """`sums_of_draws` of these rows, compiled; it has a workspace of its own, so every thread needs one."""
+    run = SimpleNamespace(**_compiled())
+    n, m, runs = ranked.n, ranked.segment.shape[0], ranked.runs
+    weight = np.empty(0) if ranked.weight is None else ranked.weight
+    segment, last = np.append(ranked.segment, n), np.zeros(n, dtype=np.uint8)
+    last[segment[1:] - 1] = 1
+    count, upto = np.zeros(n, dtype=np.uint16), np.zeros(n + 1, dtype=np.intp)
+    pairs, groups = np.zeros(2 * runs), np.zeros(2 * -(-runs // _WIDTH))
+    held, events, first = np.empty(runs), np.empty(runs), np.empty(runs + 1, dtype=np.intp)
+
+    def sums(rng: Rng) -> Sums:
+        count[:] = 0
+        missing = n
+        while missing:
+            missing = run._tally(draw_words(rng, missing), n, count)
+        pairs[:] = 0.0
+        loss = run._loss(count, weight, ranked.losses)
+        run._gather(count, weight, segment, last, upto, pairs[ranked.lead : ranked.lead + m])
+        run._group(pairs, groups)
+        size = run._pool(groups, held, events, first)
+        kept = run._thin(pairs, groups, held, events, first, size)
+        size = run._pool(pairs[: 2 * kept], held, events, first)
+        return np.inf if count[ranked.infinite].any() else float(loss), held[:size], events[:size]
+
+    return sums

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism.exceptions import UnavailableError
+
+#: Fewer independent rows or groups than this make normal intervals too short (docs/statistics.md).
+FEW_UNITS = 30
 
 #: How rows are filled from the laws of a chain.
 FORMS = ("debiased", "difference", "plugin")
@@ -84,108 +87,41 @@ class Alternative:
     """
     What another candidate map would have said of the reliability: the ``envelope`` looks at all of them.
 
-    Attributes
-    ----------
-    name : str
-        The candidate.
-    loss : float
-        Its mean loss out of sample.
-    difference, spread, std_error : float
-        Its loss difference LD, its spread V, and the standard error of LD.
-
-    Examples
-    --------
     >>> round(Alternative("platt", 0.6, 0.01, 0.001, 0.002).reach(1.96), 5)
     0.01592
     """
 
     name: str
-    loss: float
-    difference: float
-    spread: float
-    std_error: float
+    loss: float  # its mean loss out of sample
+    difference: float  # its loss difference LD
+    spread: float  # its spread V
+    std_error: float  # of LD
 
     def reach(self, z: float) -> float:
-        """
-        Upper end of its bracket.
-
-        Parameters
-        ----------
-        z : float
-            Normal quantile.
-
-        Returns
-        -------
-        float
-            ``LD + 2V + z·se``.
-        """
+        """Upper end of its bracket, ``LD + 2V + z·se``."""
         return self.difference + 2.0 * self.spread + z * self.std_error
 
 
 class WhatIf(NamedTuple):
-    """
-    What every row would have said of the reliability, had its outcome been another.
+    """What every row would have said of the reliability, had its outcome been another."""
 
-    Attributes
-    ----------
-    gains : array of shape (K, n)
-        Loss of the score minus that of C, for each outcome.
-    share : array of shape (K, n)
-        Probability of each outcome by C.
-
-    Examples
-    --------
-    >>> one = WhatIf(np.array([[0.1], [0.3]]), np.array([[0.5], [0.5]]))
-    >>> one.minus(one).gains.ravel()
-    array([0., 0.])
-    """
-
-    gains: FloatArray
-    share: FloatArray
+    gains: FloatArray  # (K, n): loss of the score minus that of C, for each outcome
+    share: FloatArray  # (K, n): probability of each outcome by C
 
     def minus(self, other: WhatIf) -> WhatIf:
-        """
-        The same of a difference of two reliabilities on the same rows, outcomes drawn from the mean of both laws.
-
-        Parameters
-        ----------
-        other : WhatIf
-            Of the other score.
-
-        Returns
-        -------
-        WhatIf
-            Of the difference.
-        """
+        """The same of a difference of two reliabilities on the same rows, outcomes drawn from the mean of both laws."""
         return WhatIf(self.gains - other.gains, 0.5 * (self.share + other.share))
 
 
 @dataclass(frozen=True)
 class Ends:
-    """
-    What the ends of intervals need to know of the rows, beside their moments.
+    """What the ends of intervals need to know of the rows, beside their moments."""
 
-    Attributes
-    ----------
-    degenerate : float or None
-        The part of the variance of the second-order term that is there even if Ĉ = C; None where there is no such term.
-    model_error : float
-        Standard error of the reliability by the law C itself, outcomes drawn from it; NaN where rows are clustered.
-    skewness : float
-        Skewness of the mean of the rows by the same law.
-    effective_rows : float
-        How many rows carry the variance: (Σx²)²/Σx⁴, as observed or by the law C, whichever is less.
-
-    Examples
-    --------
-    >>> Ends(None, 0.01, 0.5, 100.0).reach(1.96) > 1.96
-    True
-    """
-
+    # the part of the variance of the second-order term that is there even if Ĉ = C; None where there is no such term
     degenerate: float | None
-    model_error: float
-    skewness: float
-    effective_rows: float
+    model_error: float  # of the reliability by the law C itself, outcomes drawn from it; NaN where rows are clustered
+    skewness: float  # of the mean of the rows by the same law
+    effective_rows: float  # that carry the variance: (Σx²)²/Σx⁴, as observed or by the law C, whichever is less
 
     @staticmethod
     def of(
@@ -197,25 +133,9 @@ class Ends:
         clustered: bool,
     ) -> Ends:
         """
-        Moments of the rows by the law C.
+        Moments by the law C of the `observed` rows of the reliability; `powers` are Σω, Σω², Σω³ and Σω⁴ of each.
 
-        Parameters
-        ----------
-        observed : array of shape (n,)
-            Rows of the reliability.
-        what_if : WhatIf
-            The same for every outcome.
-        powers : sequence of arrays of shape (n,)
-            Σω, Σω², Σω³ and Σω⁴ of each line.
-        degenerate : float or None
-            See `Ends`.
-        clustered : bool
-            Whether rows depend on each other: the law C then says nothing of the error.
-
-        Returns
-        -------
-        Ends
-            With the moments.
+        Where rows depend on each other (`clustered`), the law C says nothing of the error.
         """
         held: Any = powers[0] > 0.0
         held = slice(None) if held.all() else held  # nothing is copied where all rows count
@@ -234,34 +154,14 @@ class Ends:
         return Ends(degenerate, error, _ratio(third, variance**1.5), min(effective, expected))
 
     def error(self, observed: float) -> float:
-        """
-        The standard error that ends are built on.
-
-        Parameters
-        ----------
-        observed : float
-            That of the rows.
-
-        Returns
-        -------
-        float
-            The larger of it and of that by the law C: few rows may hide how rare outcomes would move the mean.
-        """
+        """The larger of the observed standard error and of that by C: few rows may hide what rare outcomes would do."""
         return observed if math.isnan(self.model_error) else max(observed, self.model_error)
 
     def reach(self, z: float) -> float:
         """
-        The quantile of an upper end: the mean of skewed rows comes out too low more often than too high.
+        The quantile of an upper end, z + clip(γ, 0, 1)·(2z² + 1)/6.
 
-        Parameters
-        ----------
-        z : float
-            Normal quantile.
-
-        Returns
-        -------
-        float
-            The quantile z + clip(γ, 0, 1)·(2z² + 1)/6.
+        The mean of skewed rows comes out too low more often than too high.
         """
         return z + min(max(self.skewness, 0.0), 1.0) * (2.0 * z * z + 1.0) / 6.0
 
@@ -273,32 +173,13 @@ def _ratio(above: float, below: float) -> float:
 
 @dataclass(frozen=True)
 class Role:
-    """
-    What kind of number a term is, and so what can be said about it (docs/statistics.md).
+    """What kind of number a term is, and so what can be said about it (docs/statistics.md)."""
 
-    Attributes
-    ----------
-    below, above : bool
-        Whether the spread of the level at the term's own step lowers its lower end, and that of the next level
-        raises its upper end.
-    nonnegative : bool
-        Whether intervals are cut at 0.
-    conditional : bool
-        Whether its interval holds only for the class of laws that was fitted.
-    no_lower, no_upper : str
-        Why a bound cannot exist; empty if it can.
-
-    Examples
-    --------
-    >>> ROLES["reliability"].nonnegative
-    True
-    """
-
-    below: bool = False
-    above: bool = False
-    nonnegative: bool = False
-    conditional: bool = False
-    no_lower: str = ""
+    below: bool = False  # whether the spread of the level at the term's own step lowers its lower end
+    above: bool = False  # whether the spread of the next level raises its upper end
+    nonnegative: bool = False  # whether intervals are cut at 0
+    conditional: bool = False  # whether its interval holds only for the class of laws that was fitted
+    no_lower: str = ""  # why a bound cannot exist; empty if it can
     no_upper: str = ""
 
 
@@ -321,24 +202,10 @@ ROLES: dict[str, Role] = {
 
 def coefficients(form: str, step: int, levels: int) -> dict[int, float]:
     """
-    A term as a linear function of steps, spreads and divergences.
+    A term as a linear function of steps, spreads and divergences: nonzero coefficients by component, in this order.
 
-    Parameters
-    ----------
-    form : str
-        One of `FORMS`.
-    step : int
-        Index of the term; `levels` itself means the residual of the plug-in form.
-    levels : int
-        Number of levels of the chain.
+    `step` is the index of the term; `levels` itself means the residual of the plug-in form.
 
-    Returns
-    -------
-    dict of int to float
-        Nonzero coefficients by component: steps first, then spreads, then divergences.
-
-    Examples
-    --------
     >>> coefficients("debiased", 1, 3)
     {1: 1.0, 4: -1.0, 5: 1.0}
     """
@@ -360,22 +227,13 @@ class Moments:
     """
     Mean of the components of a decomposition, and the covariance of that mean.
 
-    Attributes
-    ----------
-    mean : array of shape (c,)
-        Mean of each component.
-    covariance : array of shape (c, c)
-        Covariance of the means; a function is called for it when it is first asked for.
-
-    Examples
-    --------
     >>> moments = Moments.of(np.array([[1.0, 3.0]]), np.zeros((1, 2)), None, None)
     >>> moments.mean, round(moments.std_error({0: 1.0}), 6)
     (array([2., 0.]), 0.707107)
     """
 
     mean: FloatArray
-    _covariance: FloatArray | Callable[[], FloatArray]
+    _covariance: FloatArray | Callable[[], FloatArray]  # a function is called when it is first asked for
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -393,26 +251,10 @@ class Moments:
         population: bool = False,
     ) -> Moments:
         """
-        Moments of the components of the rows at hand.
+        Moments of the steps of `losses` (levels, n), and of `extras` as they are: spreads and divergences.
 
-        Parameters
-        ----------
-        losses : array of shape (levels, n)
-            Loss of every level; the components are its steps.
-        extras : array of shape (e, n)
-            Spreads and, under plug-in, divergences: components as they are.
-        weight : array of shape (n,) or None
-            Weights; rows of weight zero are absent.
-        groups : integer array of shape (n,) or None
-            Clusters: rows of the same code are not independent.
-        population : bool, default=False
-            The rows are the whole population: there is no sampling error.
-
-        Returns
-        -------
-        Moments
-            With ``Σw²(r−r̄)²/(Σw)²`` on the diagonal, cluster-robust if `groups` is given; NaN for a
-            component that is not finite, or if there is only one row or cluster.
+        ``Σw²(r−r̄)²/(Σw)²`` is on the diagonal, cluster-robust if `groups` is given; NaN for a component that is not
+        finite, or if there is only one row or cluster. A whole `population` has no sampling error.
         """
         size = losses.shape[0] + extras.shape[0]
         total = float(losses.shape[1]) if weight is None else float(weight.sum())
@@ -436,35 +278,11 @@ class Moments:
         return cls(mean, covariance if _units(losses.shape[1], weight, groups) > 1 else covariance * np.nan)
 
     def value(self, term: Coefficients) -> float:
-        """
-        Mean of a linear function of the components.
-
-        Parameters
-        ----------
-        term : mapping of int to float
-            Coefficients by component.
-
-        Returns
-        -------
-        float
-            Its mean.
-        """
+        """Mean of a linear function of the components."""
         return sum((c * float(self.mean[i]) for i, c in term.items()), 0.0)
 
     def std_error(self, term: Coefficients) -> float:
-        """
-        Standard error of a linear function of the components.
-
-        Parameters
-        ----------
-        term : mapping of int to float
-            Coefficients by component.
-
-        Returns
-        -------
-        float
-            Its standard error, NaN if undefined.
-        """
+        """Standard error of a linear function of the components, NaN if undefined."""
         index = list(term)
         c = np.array([term[i] for i in index])
         variance = c @ self.covariance[np.ix_(index, index)] @ c
@@ -501,18 +319,6 @@ def steps(losses: FloatArray) -> FloatArray:
     """
     Loss of each level minus that of the next, and the loss of the last: the telescoping sum of the chain theorems.
 
-    Parameters
-    ----------
-    losses : array of shape (levels, n)
-        Losses.
-
-    Returns
-    -------
-    array of shape (levels, n)
-        Steps, which add up to the first line.
-
-    Examples
-    --------
     >>> steps(np.array([[3.0], [2.5], [1.0]])).ravel()
     array([0.5, 1.5, 1. ])
     """
@@ -529,26 +335,11 @@ def quantile(level: float, *, two_sided: bool) -> float:
 
 def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: float) -> Interval:
     """
-    Bias-corrected and accelerated bootstrap interval (Efron 1987).
+    Bias-corrected and accelerated bootstrap interval (Efron 1987) of a term, from replicates of it on resampled rows.
 
-    Parameters
-    ----------
-    estimate : float
-        The term.
-    replicates : array of shape (B,)
-        The term on resampled rows.
-    influence : array of shape (units,)
-        Influence of every row or cluster, up to a factor: their skewness is the acceleration.
-    level : float
-        Confidence level.
+    The skewness of the influence of every row or cluster is the acceleration. NaN where the replicates are not finite,
+    or all on one side of the estimate.
 
-    Returns
-    -------
-    Interval
-        NaN where the replicates are not finite, or all on one side of the estimate.
-
-    Examples
-    --------
     >>> draws = np.random.default_rng(0).normal(size=4001)
     >>> interval = bca(float(np.median(draws)), draws, np.array([-1.0, 0.0, 1.0]), 0.95)
     >>> round(interval.low, 1), round(interval.high, 1)
@@ -633,9 +424,15 @@ class TermInference:
     def _cut(self, value: float) -> float:
         return float(np.maximum(value, 0.0)) if ROLES[self.role].nonnegative else value
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval: not for a law that was fitted on the rows it is judged by."""
+        return ROLES[self.role].no_lower != _IN_SAMPLE
+
     def require_interval(self) -> None:
-        """Refuse an interval for a law that was fitted on the rows it is judged by."""
-        self._require(ROLES[self.role].no_lower == _IN_SAMPLE, "interval", _IN_SAMPLE)
+        """Refuse an interval where there is none."""
+        if not self.has_interval:
+            self._refuse("interval", _IN_SAMPLE)
 
     def reach(self, level: float) -> float:
         """Upper end of the bracket before it is cut at 0."""
@@ -728,18 +525,18 @@ class TermInference:
 
     def lower_bound(self, level: float) -> Bound:
         """One-sided lower bound ``LD − V_own − z·s``, or ``LD − B − z·s_B`` if that is less."""
-        self._require(bool(ROLES[self.role].no_lower), "lower bound", ROLES[self.role].no_lower)
+        if ROLES[self.role].no_lower:
+            self._refuse("lower bound", ROLES[self.role].no_lower)
         return Bound(self._cut(self.low(quantile(level, two_sided=False), any_shape=True, spreads=1.0)), level)
 
     def upper_bound(self, level: float) -> Bound:
         """One-sided upper bound ``LD + 2V_next + κ·s``, or ``LD + B + κ·s_B`` if that is more."""
-        self._require(bool(ROLES[self.role].no_upper), "upper bound", ROLES[self.role].no_upper)
+        if ROLES[self.role].no_upper:
+            self._refuse("upper bound", ROLES[self.role].no_upper)
         return Bound(self._cut(self.high(quantile(level, two_sided=False), any_shape=True)), level)
 
-    def _require(self, missing: bool, what: str, why: str) -> None:
+    def _refuse(self, what: str, why: str) -> NoReturn:
         """Refuse what cannot be had, with the reason and the way out."""
-        if not missing:
-            return
         if why == _IN_SAMPLE:
             remedy = "Decompose with laws fitted out of sample instead."
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,13 @@ class SortedRows:
     def of(cells: NDArray[Any], width: int) -> SortedRows:
         """From the cells of all rows, (columns, n)."""
         p, n = cells.shape
-        step = max(1, _TOGETHER // n)
-        parts = (_runs(cells[first : first + step], first, width) for first in range(0, p, step))
+        step, parts = max(1, _TOGETHER // n), []
+        for first in range(0, p, step):
+            some = cells[first : first + step]
+            rows = np.argsort(some, axis=1, kind="stable")
+            counts = np.stack([np.bincount(column, minlength=width) for column in some]).ravel()
+            filled = np.flatnonzero(counts)
+            parts.append((rows.ravel(), (np.cumsum(counts) - counts)[filled], filled + first * width))
         return SortedRows(tuple(parts), p, width)
 
     def sums(self, slopes: Slopes) -> Slopes:
@@ -84,13 +90,6 @@ class SortedRows:
         for rows, starts, filled in self.parts:
             out[filled] = np.add.reduceat(slopes.take(rows), starts)
         return out.reshape(self.columns, self.width)
-
-
-def _runs(cells: NDArray[Any], first: int, width: int) -> tuple[IntArray, IntArray, IntArray]:
-    rows = np.argsort(cells, axis=1, kind="stable")
-    counts = np.stack([np.bincount(column, minlength=width) for column in cells]).ravel()
-    filled = np.flatnonzero(counts)
-    return rows.ravel(), (np.cumsum(counts) - counts)[filled], filled + first * width
 
 
 def leaf_scores(slopes: Slopes, growth: Growth) -> FloatArray:
@@ -251,23 +250,22 @@ def boost(
 def _growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Iterator[Grower]:
     p, n = codes.shape
     all_columns, all_rows = p <= growth.columns, n <= 2 * growth.rows
-    cells = SortedRows.of(codes, WIDTH) if all_columns and all_rows else None
+    whole = SortedRows.of(codes, WIDTH) if all_columns and all_rows else None
     for _ in range(growth.stages):
         columns = np.arange(p) if all_columns else np.sort(rng.permutation(p)[: growth.columns])
         rows = slice(None) if all_rows else rng.integers(0, n, growth.rows)
-        yield _grower(codes, columns, rows, cells, growth)
+        seen = codes if whole is not None else codes[columns][:, rows]
+        cells = SortedRows.of(seen, WIDTH) if whole is None else whole
+        yield partial(_grow_on, codes, columns, rows, seen, cells, growth)
 
 
-def _grower(codes: Codes, columns: IntArray, rows: Any, cells: SortedRows | None, growth: Growth) -> Grower:
-    seen = codes if cells is not None else codes[columns][:, rows]
-    sorted_ = SortedRows.of(seen, WIDTH) if cells is None else cells
-
-    def grown(slopes: Slopes) -> tuple[Tree, FloatArray]:
-        tree, leaf = grow(seen, sorted_, slopes[rows], growth)
-        tree = replace(tree, features=tuple(columns[feature] for feature in tree.features))
-        return tree, tree.values[leaf] if isinstance(rows, slice) else tree(codes)
-
-    return grown
+def _grow_on(
+    codes: Codes, columns: IntArray, rows: Any, seen: Codes, cells: SortedRows, growth: Growth, slopes: Slopes
+) -> tuple[Tree, FloatArray]:
+    """A tree grown on some columns of some rows (`seen`, sorted in `cells`), and what it adds to all rows."""
+    tree, leaf = grow(seen, cells, slopes[rows], growth)
+    tree = replace(tree, features=tuple(columns[feature] for feature in tree.features))
+    return tree, tree.values[leaf] if isinstance(rows, slice) else tree(codes)
 
 
 #: Groups of a column, of about equal size, when pairs are looked for.

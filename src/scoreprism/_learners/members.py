@@ -71,21 +71,19 @@ def calibrated(_task: Task, _rng: np.random.Generator) -> Fitted:
     return lambda _features, base: [base]
 
 
-def _regress(design: FloatArray, task: Task) -> FloatArray:
+def _regression(columns: Callable[[Features, FloatArray], FloatArray], task: Task, rng: np.random.Generator) -> Fitted:
     """A ridge regression beside the offset η: β ~ N(0, 1/q) for q standardised columns, an open intercept."""
+    some = task.some(rng)
+    design = columns(some.features, some.eta)
     q = design.shape[0]
     x = np.concatenate([design, np.ones((1, design.shape[1]))])
     ridge = np.r_[np.full(q, float(max(q, 1))), 1e-6]
     if task.k == 2:
-        fit = fit_logistic(x, task.hit, task.weight, penalty=np.diag(ridge), offset=task.eta)
-        return fit.coefficients
-    full = np.broadcast_to(ridge[:, None], (q + 1, task.k))
-    return fit_softmax(x.T, task.codes, task.weight, np.zeros((q + 1, task.k)), full, offset=task.eta, tight=False)
-
-
-def _regression(columns: Callable[[Features, FloatArray], FloatArray], task: Task, rng: np.random.Generator) -> Fitted:
-    some = task.some(rng)
-    beta = _regress(columns(some.features, some.eta), some)
+        beta = fit_logistic(x, some.hit, some.weight, penalty=np.diag(ridge), offset=some.eta).coefficients
+    else:
+        full = np.broadcast_to(ridge[:, None], (q + 1, task.k))
+        start = np.zeros(full.shape)
+        beta = fit_softmax(x.T, some.codes, some.weight, start, full, offset=some.eta, tight=False)
 
     def predict(features: Features, base: FloatArray) -> list[FloatArray]:
         eta = law_logits(base)

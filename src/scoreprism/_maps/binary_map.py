@@ -23,7 +23,7 @@ from scoreprism._core.numerics import (
 )
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.isotonic import locate
-from scoreprism._maps.formula import Term, sigmoid
+from scoreprism._maps.formula import FormulaTerm, sigmoid
 from scoreprism._maps.parts import MapPart, Part, require
 
 #: Rows evaluated at a time, so that temporaries stay in cache.
@@ -87,7 +87,7 @@ class Chart(Part):
         low, high = (np.full(x.shape, end) for end in ((0.0, 1.0) if self.kind == "probability" else (-FAR, FAR)))
         return halve(lambda score: self(score) >= x, high, low, 80)[0]
 
-    def formula(self, score: Term) -> Term:
+    def formula(self, score: FormulaTerm) -> FormulaTerm:
         """The coordinate as a formula."""
         if self.space in ("score", self.kind):
             return score
@@ -98,7 +98,7 @@ class Chart(Part):
         return (score + low - high).ln() - (rest - low + high).ln()
 
 
-def _lift(near: Term, floor: float) -> Term:
+def _lift(near: FormulaTerm, floor: float) -> FormulaTerm:
     """What `raised` adds to a distance from an end: nothing from the floor on, where SQL need not compute it."""
     return near.below(floor, floor / 4 * (1 - near / floor).cut(low=0).cube(), near.constant(0.0))
 
@@ -124,19 +124,19 @@ def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
 
 
 @dataclass(frozen=True)
-class Curve(Part):
+class MapCurve(Part):
     """A real function of one coordinate."""
 
     @abstractmethod
     def __call__(self, x: FloatArray) -> FloatArray: ...
 
     @abstractmethod
-    def formula(self, x: Term) -> Term:
+    def formula(self, x: FormulaTerm) -> FormulaTerm:
         """The same function as a formula."""
 
 
 @dataclass(frozen=True)
-class Affine(Curve):
+class Affine(MapCurve):
     """slope · x + intercept."""
 
     tag = "line"
@@ -147,12 +147,12 @@ class Affine(Curve):
     def __call__(self, x: FloatArray) -> FloatArray:
         return self.slope * x + self.intercept
 
-    def formula(self, x: Term) -> Term:
+    def formula(self, x: FormulaTerm) -> FormulaTerm:
         return self.slope * x + self.intercept
 
 
 @dataclass(frozen=True)
-class BetaCurve(Curve):
+class BetaCurve(MapCurve):
     """a·log s − b·log(1 − s) + c at the logit x of s."""
 
     tag = "beta"
@@ -165,14 +165,14 @@ class BetaCurve(Curve):
         log_s, minus_log_rest = log_pair(x)
         return self.a * log_s + self.b * minus_log_rest + self.c
 
-    def formula(self, x: Term) -> Term:
+    def formula(self, x: FormulaTerm) -> FormulaTerm:
         tail = (1 + (0 - x.abs()).exp()).ln()
         up, down = x.cut(low=0) + tail, (0 - x).cut(low=0) + tail
         return self.b * up - self.a * down + self.c
 
 
 @dataclass(frozen=True)
-class LogLine(Curve):
+class LogLine(MapCurve):
     """a·log s + b·log(1 − s) + c at a probability s cut at `low` from 0 and 1."""
 
     tag = "log-line"
@@ -186,13 +186,13 @@ class LogLine(Curve):
         inside = np.clip(x, self.low, 1.0 - self.low), np.clip(1.0 - x, self.low, 1.0 - self.low)
         return self.a * np.log(inside[0]) + self.b * np.log(inside[1]) + self.c
 
-    def formula(self, x: Term) -> Term:
+    def formula(self, x: FormulaTerm) -> FormulaTerm:
         s, rest = (value.cut(self.low, 1.0 - self.low).ln() for value in (x, 1 - x))
         return self.a * s + self.b * rest + self.c
 
 
 @dataclass(frozen=True)
-class Steps(Curve):
+class Steps(MapCurve):
     """``values[i]`` from ``starts[i]`` on; the first value also before."""
 
     tag = "steps"
@@ -208,12 +208,12 @@ class Steps(Curve):
         steps: FloatArray = self.values[locate(self.starts[1:], x)]
         return steps
 
-    def formula(self, x: Term) -> Term:
+    def formula(self, x: FormulaTerm) -> FormulaTerm:
         return x.pieces(self.starts[1:].tolist(), self.values[:, None].tolist(), lambda _, value: value)
 
 
 @dataclass(frozen=True)
-class BrokenLine(Curve):
+class BrokenLine(MapCurve):
     """Straight lines between (knots, values), constant outside."""
 
     tag = "broken-line"
@@ -235,20 +235,20 @@ class BrokenLine(Curve):
         # rounding may carry a line past its right end, where the next one starts
         return np.clip(line, np.minimum(left, right), np.maximum(left, right))
 
-    def formula(self, x: Term) -> Term:
+    def formula(self, x: FormulaTerm) -> FormulaTerm:
         left, right = self.values[:-1], self.values[1:]
         lines = np.column_stack([self.knots[:-1], np.diff(self.knots), left, right - left])
         before, after = ((float(self.knots[i]), 1.0, float(self.values[i]), 0.0) for i in (0, -1))
         return x.pieces(self.knots.tolist(), [before, *lines.tolist(), after], _line)
 
 
-def _line(x: Term, start: float, width: float, value: float, rise: float) -> Term | float:
+def _line(x: FormulaTerm, start: float, width: float, value: float, rise: float) -> FormulaTerm | float:
     """A line by a share of its rise; its slope is infinite between neighbouring floats."""
     return value if isinstance(rise, float) and rise == 0.0 else value + (x - start) / width * rise
 
 
 @dataclass(frozen=True)
-class Cubics(Curve):
+class Cubics(MapCurve):
     """
     Cubic pieces between `breaks`, each by its four Bernstein coefficients; outside, straight on (or constant).
 
@@ -285,7 +285,7 @@ class Cubics(Curve):
         b, widths = self.coefficients, np.diff(self.breaks)
         return 3.0 * float(b[0, 1] - b[0, 0]) / float(widths[0]), 3.0 * float(b[-1, 3] - b[-1, 2]) / float(widths[-1])
 
-    def formula(self, x: Term) -> Term:
+    def formula(self, x: FormulaTerm) -> FormulaTerm:
         b0, b1, b2, b3 = self.coefficients.T
         powers = [3 * (b1 - b0), 3 * (b2 - 2 * b1 + b0), b3 - 3 * b2 + 3 * b1 - b0]
         inner = np.column_stack([self.breaks[:-1], np.diff(self.breaks), b0, *powers])
@@ -295,28 +295,30 @@ class Cubics(Curve):
         return x.pieces(self.breaks.tolist(), [before, *inner.tolist(), after], _cubic)
 
 
-def _cubic(x: Term, start: float, width: float, b0: float, first: float, second: float, third: float) -> Term | float:
+def _cubic(
+    x: FormulaTerm, start: float, width: float, b0: float, first: float, second: float, third: float
+) -> FormulaTerm | float:
     """A cubic piece by its powers; numbers or terms."""
     t = (x - start) / width
     return b0 + t * (first + t * (second + t * third))
 
 
 @dataclass(frozen=True)
-class Sum(Curve):
+class Sum(MapCurve):
     """The sum of two curves."""
 
     tag = "sum"
 
-    first: Curve
-    second: Curve
+    first: MapCurve
+    second: MapCurve
 
     def check(self) -> None:
-        require(isinstance(self.first, Curve) and isinstance(self.second, Curve), "Sum", "two curves")
+        require(isinstance(self.first, MapCurve) and isinstance(self.second, MapCurve), "Sum", "two curves")
 
     def __call__(self, x: FloatArray) -> FloatArray:
         return self.first(x) + self.second(x)
 
-    def formula(self, x: Term) -> Term:
+    def formula(self, x: FormulaTerm) -> FormulaTerm:
         return self.first.formula(x) + self.second.formula(x)
 
 
@@ -334,13 +336,13 @@ class BinaryMap(MapPart):
     tag = "binary"
 
     chart: Chart
-    curve: Curve
+    curve: MapCurve
     link: str
     clip: float = 0.0
     floor: float = 0.0
 
     def check(self) -> None:
-        require(isinstance(self.chart, Chart) and isinstance(self.curve, Curve), "BinaryMap", "a chart and a curve")
+        require(isinstance(self.chart, Chart) and isinstance(self.curve, MapCurve), "BinaryMap", "a chart and a curve")
         require(self.link in ("identity", "logit"), "BinaryMap.link", "the value identity or logit")
         require(0 <= self.clip < 0.5 and 0 <= self.floor < 0.5, "BinaryMap", "clip and floor from 0 to 1/2")
 
@@ -367,7 +369,7 @@ class BinaryMap(MapPart):
         nearest = float(np.minimum(p, 1.0 - p).min())
         return replace(self, floor=min(most, max(nearest, most**2 if least is None else least)))
 
-    def formula(self, score: Term, *, coordinate: Term | None = None) -> Term:
+    def formula(self, score: FormulaTerm, *, coordinate: FormulaTerm | None = None) -> FormulaTerm:
         """The map as a formula, without a value where the score is missing or not of its kind."""
         limits = RANGES[self.chart.kind]
         inside = score.guarded(*limits)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 #: A piece of a curve: from the coordinate and the numbers of the piece to its value.
-Form = Callable[..., "Term | float"]
+Form = Callable[..., "FormulaTerm | float"]
 Infix = Callable[[Any, Any], Any]
 #: The operators of a formula, and their signs in SQL.
 _SIGNS: dict[Infix, str] = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/"}
@@ -22,7 +22,7 @@ _SIGNS: dict[Infix, str] = {operator.add: "+", operator.sub: "-", operator.mul: 
 _FUNCTIONS = {"exp": "exp", "ln": "log", "abs": "abs"}
 
 
-class Term(ABC):
+class FormulaTerm(ABC):
     """
     A number that an engine computes for each row: arithmetic with numbers and other terms, and a few functions.
 
@@ -31,80 +31,80 @@ class Term(ABC):
     """
 
     @abstractmethod
-    def infix(self, sign: Infix, left: Term | float, right: Term | float) -> Term:
+    def infix(self, sign: Infix, left: FormulaTerm | float, right: FormulaTerm | float) -> FormulaTerm:
         """Two terms, or a term and a number, joined by an operator."""
 
     @abstractmethod
-    def constant(self, value: float) -> Term:
+    def constant(self, value: float) -> FormulaTerm:
         """A number in the dialect of this term."""
 
     @abstractmethod
-    def apply(self, function: str) -> Term:
+    def apply(self, function: str) -> FormulaTerm:
         """One of `_FUNCTIONS` of this term."""
 
-    def exp(self) -> Term:
+    def exp(self) -> FormulaTerm:
         return self.apply("exp")
 
-    def ln(self) -> Term:
+    def ln(self) -> FormulaTerm:
         return self.apply("ln")
 
-    def abs(self) -> Term:
+    def abs(self) -> FormulaTerm:
         return self.apply("abs")
 
     @abstractmethod
-    def cube(self) -> Term: ...
+    def cube(self) -> FormulaTerm: ...
 
     @abstractmethod
-    def cut(self, low: float | None = None, high: float | None = None) -> Term:
+    def cut(self, low: float | None = None, high: float | None = None) -> FormulaTerm:
         """At least `low` and at most `high`."""
 
     @abstractmethod
-    def below(self, cut: float, yes: Term, no: Term) -> Term:
+    def below(self, cut: float, yes: FormulaTerm, no: FormulaTerm) -> FormulaTerm:
         """`yes` where this term is below `cut`, else `no`."""
 
     @abstractmethod
-    def only_within(self, low: float, high: float, value: Term) -> Term:
+    def only_within(self, low: float, high: float, value: FormulaTerm) -> FormulaTerm:
         """`value` where this term is from `low` to `high`, elsewhere (missing and NaN too) nothing."""
 
-    def guarded(self, low: float, high: float) -> Term:
+    def guarded(self, low: float, high: float) -> FormulaTerm:
         """The term itself, from `low` to `high` even in rows that get no value, where the engine computes those too."""
         return self
 
     @abstractmethod
-    def kept(self) -> Term:
+    def kept(self) -> FormulaTerm:
         """The same, computed once although it is used several times, where the engine can be told so."""
 
-    def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> Term:
+    def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> FormulaTerm:
         """``form(self, *rows[i])`` where ``cuts[i−1] ≤ self < cuts[i]``: a piece by its numbers."""
         made = [form(self, *row) for row in rows]
-        return tree(self, cuts, [one if isinstance(one, Term) else self.constant(one) for one in made])
+        return tree(self, cuts, [one if isinstance(one, FormulaTerm) else self.constant(one) for one in made])
 
-    def __add__(self, other: Term | float) -> Term:
+    def __add__(self, other: FormulaTerm | float) -> FormulaTerm:
         return self.infix(operator.add, self, other)
 
-    def __radd__(self, other: float) -> Term:
+    def __radd__(self, other: float) -> FormulaTerm:
         return self.infix(operator.add, other, self)
 
-    def __sub__(self, other: Term | float) -> Term:
+    def __sub__(self, other: FormulaTerm | float) -> FormulaTerm:
         return self.infix(operator.sub, self, other)
 
-    def __rsub__(self, other: float) -> Term:
+    def __rsub__(self, other: float) -> FormulaTerm:
         return self.infix(operator.sub, other, self)
 
-    def __mul__(self, other: Term | float) -> Term:
+    def __mul__(self, other: FormulaTerm | float) -> FormulaTerm:
         return self.infix(operator.mul, self, other)
 
-    def __rmul__(self, other: float) -> Term:
+    def __rmul__(self, other: float) -> FormulaTerm:
         return self.infix(operator.mul, other, self)
 
-    def __truediv__(self, other: Term | float) -> Term:
+    def __truediv__(self, other: FormulaTerm | float) -> FormulaTerm:
         return self.infix(operator.truediv, self, other)
 
-    def __rtruediv__(self, other: float) -> Term:
+    def __rtruediv__(self, other: float) -> FormulaTerm:
         return self.infix(operator.truediv, other, self)
 
 
-def tree(x: Term, cuts: Sequence[float], leaves: Sequence[Term]) -> Term:
+def tree(x: FormulaTerm, cuts: Sequence[float], leaves: Sequence[FormulaTerm]) -> FormulaTerm:
     """Balanced choices: leaf i where ``cuts[i−1] ≤ x < cuts[i]``."""
     if len(leaves) == 1:
         return leaves[0]
@@ -114,7 +114,7 @@ def tree(x: Term, cuts: Sequence[float], leaves: Sequence[Term]) -> Term:
     return x.below(cuts[middle - 1], left, right)
 
 
-def sigmoid(x: Term) -> Term:
+def sigmoid(x: FormulaTerm) -> FormulaTerm:
     """σ(x) without overflow."""
     return 1 / (1 + (0 - x.cut(-FAR, FAR)).exp())
 
@@ -129,7 +129,7 @@ def literal(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class SqlTerm(Term):
+class SqlTerm(FormulaTerm):
     """SQL text that may stand anywhere in an expression; `keep` names a text and returns its name."""
 
     text: str
@@ -138,7 +138,7 @@ class SqlTerm(Term):
     def _with(self, text: str) -> SqlTerm:
         return replace(self, text=text)
 
-    def infix(self, sign: Infix, left: Term | float, right: Term | float) -> SqlTerm:
+    def infix(self, sign: Infix, left: FormulaTerm | float, right: FormulaTerm | float) -> SqlTerm:
         first, second = (side.text if isinstance(side, SqlTerm) else literal(side) for side in (left, right))  # type: ignore[arg-type]
         return self._with(f"({first} {_SIGNS[sign]} {second})")
 
@@ -155,10 +155,10 @@ class SqlTerm(Term):
         text = self.text if low is None else f"greatest({self.text}, {literal(low)})"
         return self._with(text if high is None else f"least({text}, {literal(high)})")
 
-    def below(self, cut: float, yes: Term, no: Term) -> SqlTerm:
+    def below(self, cut: float, yes: FormulaTerm, no: FormulaTerm) -> SqlTerm:
         return self._with(f"CASE WHEN {self.text} < {literal(cut)} THEN {_text(yes)} ELSE {_text(no)} END")
 
-    def only_within(self, low: float, high: float, value: Term) -> SqlTerm:
+    def only_within(self, low: float, high: float, value: FormulaTerm) -> SqlTerm:
         limits = f"{literal(low)} AND {literal(high)}"
         return self._with(f"CASE WHEN {self.text} BETWEEN {limits} THEN {_text(value)} END")
 
@@ -166,7 +166,7 @@ class SqlTerm(Term):
         return self if self.keep is None else self._with(self.keep(self.text))
 
 
-def _text(term: Term) -> str:
+def _text(term: FormulaTerm) -> str:
     """The text of a term of this dialect."""
     assert isinstance(term, SqlTerm)  # noqa: S101  formulas never mix dialects
     return term.text
@@ -176,7 +176,7 @@ def _text(term: Term) -> str:
 
 
 @dataclass(frozen=True)
-class ExprTerm(Term):
+class ExprTerm(FormulaTerm):
     """A narwhals expression; `keep` makes a column of one and returns the column."""
 
     expr: nw.Expr
@@ -185,7 +185,7 @@ class ExprTerm(Term):
     def _with(self, expr: nw.Expr) -> ExprTerm:
         return replace(self, expr=expr)
 
-    def infix(self, sign: Infix, left: Term | float, right: Term | float) -> ExprTerm:
+    def infix(self, sign: Infix, left: FormulaTerm | float, right: FormulaTerm | float) -> ExprTerm:
         first, second = (side.expr if isinstance(side, ExprTerm) else side for side in (left, right))
         return self._with(sign(first, second))
 
@@ -207,12 +207,12 @@ class ExprTerm(Term):
         made = self.expr if low is None else nw.max_horizontal(self.expr, nw.lit(float(low)))
         return self._with(made if high is None else nw.min_horizontal(made, nw.lit(float(high))))
 
-    def below(self, cut: float, yes: Term, no: Term) -> ExprTerm:
+    def below(self, cut: float, yes: FormulaTerm, no: FormulaTerm) -> ExprTerm:
         import narwhals as nw
 
         return self._with(nw.when(self.expr < cut).then(_expr(yes)).otherwise(_expr(no)))
 
-    def only_within(self, low: float, high: float, value: Term) -> ExprTerm:
+    def only_within(self, low: float, high: float, value: FormulaTerm) -> ExprTerm:
         import narwhals as nw
 
         return self._with(nw.when((self.expr >= low) & (self.expr <= high)).then(_expr(value)))
@@ -224,7 +224,7 @@ class ExprTerm(Term):
         return self if self.keep is None else self._with(self.keep(self.expr))
 
 
-def _expr(term: Term) -> nw.Expr:
+def _expr(term: FormulaTerm) -> nw.Expr:
     """The expression of a term of this dialect."""
     assert isinstance(term, ExprTerm)  # noqa: S101  formulas never mix dialects
     return term.expr

@@ -8,8 +8,8 @@ import numpy as np
 
 from scoreprism._core.numerics import BELOW_ONE, centered, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
-from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, Chart, Cubics, Curve, LogLine
-from scoreprism._maps.formula import Term
+from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, Chart, Cubics, LogLine, MapCurve
+from scoreprism._maps.formula import FormulaTerm
 from scoreprism._maps.parts import MapPart, require
 
 
@@ -41,14 +41,14 @@ class SoftmaxMap(MapPart):
         law = np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
         return law[:, 1].copy() if score.ndim == 1 else law
 
-    def formula(self, score: Term) -> Term:
+    def formula(self, score: FormulaTerm) -> FormulaTerm:
         """Two classes: the difference of the two lines, as a map of one score."""
         slopes = self.weights[:, 1] - self.weights[:, 0]
         if self.features == "log" and self.kind == "probability":
             line = LogLine(slopes[1], slopes[0], slopes[-1], self.low)
             return BinaryMap(Chart(self.kind, "probability"), line, "logit", clip=self.floor).formula(score)
         if self.features == "log":
-            curve: Curve = BetaCurve(slopes[1], -slopes[0], slopes[-1])
+            curve: MapCurve = BetaCurve(slopes[1], -slopes[0], slopes[-1])
         else:  # both centred log-probabilities are half the logit, one with a minus
             bend = (slopes[2] - slopes[3] + slopes[4]) / (4.0 * _FARTHEST) if self.features == "squares" else 0.0
             curve = _parabola(bend, 0.5 * (slopes[1] - slopes[0]), slopes[-1], cut=self.features == "squares")
@@ -59,7 +59,7 @@ class SoftmaxMap(MapPart):
         return map_.formula(score, coordinate=cut)
 
 
-def _parabola(bend: float, slope: float, intercept: float, *, cut: bool) -> Curve:
+def _parabola(bend: float, slope: float, intercept: float, *, cut: bool) -> MapCurve:
     """bend·x² + slope·x + intercept, constant beyond ±2·`_FARTHEST` if it is cut there."""
     if not cut:
         return Affine(slope, intercept)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.simplex import FloatArray
+from scoreprism._core.simplex import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Cells:
     squares: FloatArray
     cubes: FloatArray = field(default_factory=lambda: np.empty(0))
     fourths: FloatArray = field(default_factory=lambda: np.empty(0))
+    home: IntArray | None = None  # (n,): the cell of each line, where a cell holds several scores
     losses: Mapping[str, LossSums] = field(default_factory=dict)  # by loss; others are evaluated at the scores of lines
     # from a clipping distance to such sums; None where the engine has clipped already
     losses_at: Callable[[float], dict[str, LossSums]] | None = None
@@ -49,9 +50,9 @@ class Cells:
         """The sums of laws that are kept away from 0 and 1."""
         return self if self.losses_at is None else replace(self, losses=self.losses_at(distance))
 
-    def describe(self, lines: NDArray[np.bool_]) -> str:
+    def count_rows(self, lines: NDArray[np.bool_]) -> int:
         """How many rows some lines are."""
-        return f"{round(float(self.counts[lines].sum())):,} of {self.n_units:,} rows"
+        return round(float(self.counts[lines].sum()))
 
     def within(self, loss: object, names: Sequence[str], size: int) -> FloatArray:
         """What varies inside lines, brought from levels to steps: a level is in its own step and in the one before."""

@@ -1,4 +1,4 @@
-"""Features of any kind as numbers: bins for boosting, standardised columns for logistic regressions."""
+"""Features as numbers: bins for boosting, standardised columns for regressions; and as other classifiers take them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import listed, refuse, require_rows
+from scoreprism._core.checks import is_missing, listed, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.numerics import law_logits
-from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._spelling import mark
 
 #: Bins of a numeric feature, and levels of a categorical one that are told apart; code 0 is "missing" or "other".
@@ -199,7 +199,7 @@ def _column(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
 
 def _objects(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
     """Python objects: numbers if all are, else text."""
-    gone = np.array([_is_gone(v) for v in values], dtype=bool)
+    gone = np.array([is_missing(v) for v in values], dtype=bool)
     kinds = {type(v) for v in values[~gone]}
     if any(issubclass(kind, (list, tuple, dict, set, np.ndarray)) for kind in kinds):
         odd = [kind.__name__ for kind in kinds]
@@ -225,17 +225,77 @@ def _seconds(moment: Any) -> float:
     return float((moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001
 
 
-def _is_gone(value: object) -> bool:
-    """None, NaN, NaT, pandas.NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):
-        return not isinstance(value, (list, tuple, dict, set, np.ndarray))
-
-
 def score_columns(score: FloatArray) -> list[NDArray[Any]]:
     """The score as features: its logit, or its log-probabilities, kept finite."""
     logits = law_logits(score)
     return [logits] if score.ndim == 1 else list(logits.T)
+
+
+# ── features in the container they came in ──────────────────────────────────────────────────────────
+
+#: How the columns of the score are called in a frame.
+SCORE_COLUMN = "scoreprism_score"
+
+
+@dataclass(frozen=True)
+class JoinedFeatures:
+    """What a classifier of another maker is fed: a narwhals frame or an array, whose last columns are the score."""
+
+    frame: Any
+
+    def all(self) -> Any:
+        """Every row, in the library it came in."""
+        return self.frame if isinstance(self.frame, np.ndarray) else self.frame.to_native()
+
+    def rows(self, rows: IntArray) -> Any:
+        """Some rows."""
+        return self.frame[rows] if isinstance(self.frame, np.ndarray) else self.frame[rows.tolist(), :].to_native()
+
+
+def joined(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]], score: FloatArray) -> JoinedFeatures:
+    """
+    Blocks side by side, and the score.
+
+    Frames of one library stay frames (a column that an earlier block already has is left out); anything else
+    becomes an array, which must be numeric.
+    """
+    backends = {backend_of(block) for block in blocks}
+    if len(backends) == 1 and None not in backends and all(hasattr(block, "columns") for block in blocks):
+        return JoinedFeatures(_side_by_side(blocks, score))
+    for columns in parsed:
+        for j, column in enumerate(columns):
+            if column.dtype.kind != "f":
+                refuse(
+                    "features for a classifier of another maker must be numbers, or a frame that it can read",
+                    f"text in column {j}",
+                    "Pass a frame and a pipeline that encodes it, or `reference`='auto', which takes categories.",
+                )
+    features = [column for columns in parsed for column in columns]
+    return JoinedFeatures(np.column_stack([*features, score]))
+
+
+def _side_by_side(blocks: Sequence[ArrayLike], score: FloatArray) -> Any:
+    import narwhals as nw
+
+    for block in blocks:
+        names = column_names(block) or ()
+        if len(set(names)) < len(names):
+            refuse("columns of `X` must have different names", "a repeated one", "Rename them.")
+    whole: Any = nw.from_native(blocks[0], eager_only=True)
+    for block in blocks[1:]:
+        more: Any = nw.from_native(block, eager_only=True)
+        for name in more.columns:
+            if name not in whole.columns:
+                whole = whole.with_columns(more[name])
+            elif not (whole[name].to_numpy() == more[name].to_numpy()).all():
+                refuse(
+                    "columns of the same name must be the same in all levels",
+                    f"different values under {name!r}",
+                    "Rename one of them.",
+                )
+    columns = score[:, None] if score.ndim == 1 else score
+    for j, column in enumerate(columns.T):
+        name = SCORE_COLUMN if columns.shape[1] == 1 else f"{SCORE_COLUMN}_{j}"
+        series = nw.new_series(name, column.copy(), backend=whole.implementation)
+        whole = whole.with_columns(series)
+    return whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import outside, plain
+from scoreprism._core.checks import plain
 from scoreprism._core.numerics import FINEST_EDGE, SMALLEST_SCORE, TINY, clipped_sigmoid
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax
 from scoreprism._maps.binary_map import Chart, least_distance, logit_chart
 from scoreprism._maps.parts import Part
-from scoreprism.exceptions import ScoreOrderWarning
 
 
 class GivenRows(NamedTuple):
@@ -228,9 +227,4 @@ def warn_of_reversed_scores(data: FitRows, classes: NDArray[Any], rows: float | 
     noise = spread * float(np.sqrt((1.0 - share) / (share * rows)))
     # the mean score of events against that of all, in standard errors
     if float(w @ s) / events - mean < -5.0 * noise < 0.0:
-        warnings.warn(
-            f"scores are read as the probability of {plain(classes[1])}, but they are lower where it occurs. "
-            f"If they speak of {plain(classes[0])}, pass 1 − scores (or −scores for logits), or one column per class.",
-            ScoreOrderWarning,
-            stacklevel=outside(),
-        )
+        announce(Finding("reversed_scores", facts={"event": plain(classes[1]), "other": plain(classes[0])}))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import IntArray
-from scoreprism._sample.fit_rows import FitRows, GivenRows
+from scoreprism._sample.fit_rows import FitRows
 
 #: Draws before giving up on folds whose training parts hold every class.
 _DRAWS = 100
@@ -24,17 +24,16 @@ def enough_rows(codes: IntArray, cv: object) -> bool:
     return not isinstance(cv, int) or (codes.shape[0] >= cv and int(np.bincount(codes).min()) >= 2)
 
 
+def is_count(cv: object) -> bool:
+    """Whether `cv` is, or should have been, a number of folds; not splits of one's own."""
+    return cv is None or isinstance(cv, (int, np.integer, str, float))
+
+
 def make_folds(cv: object, data: FitRows, random_state: object) -> list[Split]:
     """Random folds for a number; a splitter's or an iterable's own splits, of the rows as they came, otherwise."""
-    if cv is None or isinstance(cv, (int, np.integer, str, float)):
+    if is_count(cv):
         return random_folds(data.codes, parse_count(cv, "cv", 2), parse_random_state(random_state))
-    from sklearn.model_selection import check_cv
-
-    labels = data.codes if data.origin is None else data.origin.labels
-    found = check_cv(cv).split(np.zeros((len(labels), 1)), labels)
-    splits = disjoint(found, len(labels), "folds must not test on rows they train on")
-    if data.origin is not None:
-        splits = among(splits, data.origin)
+    splits = given_splits(cv, data, None, "folds must not test on rows they train on")
     for number, (train, _) in enumerate(splits):
         missing = np.flatnonzero(np.bincount(data.codes[train], minlength=data.k) == 0)
         if missing.size:
@@ -44,6 +43,20 @@ def make_folds(cv: object, data: FitRows, random_state: object) -> list[Split]:
                 "Use other splits.",
             )
     return splits
+
+
+def given_splits(cv: Any, data: FitRows, groups: IntArray | None, rule: str) -> list[Split]:
+    """Splits of one's own, which speak of the rows that came, as splits of those that have weight."""
+    from sklearn.model_selection import check_cv
+
+    labels = data.codes if data.origin is None else data.origin.labels
+    splits = disjoint(check_cv(cv).split(np.zeros((len(labels), 1)), labels, groups), len(labels), rule)
+    if data.origin is None:
+        return splits
+    position = np.full(len(labels), -1)
+    position[data.origin.rows] = np.arange(data.origin.rows.size)
+    parts = ((position[train], position[test]) for train, test in splits)
+    return [(train[train >= 0], test[test >= 0]) for train, test in parts]
 
 
 def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
@@ -59,14 +72,6 @@ def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
                 "Use splits whose parts do not overlap.",
             )
     return found
-
-
-def among(splits: Iterable[Split], origin: GivenRows) -> list[Split]:
-    """Splits of the rows that came, as splits of those that have weight."""
-    position = np.full(len(origin.labels), -1)
-    position[origin.rows] = np.arange(origin.rows.size)
-    parts = ((position[train], position[test]) for train, test in splits)
-    return [(train[train >= 0], test[test >= 0]) for train, test in parts]
 
 
 def random_folds(codes: IntArray, cv: int, rng: np.random.Generator) -> list[Split]:

@@ -163,6 +163,11 @@ class Level:
         array of shape (n,)
             Losses.
         """
+        loss.require_classes(self.law)
+        return self._losses(loss, y)
+
+    def _losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
+        """The same of a loss that is known to be for these classes."""
         if self.is_summed:
             raise UnavailableError(
                 f"the {loss!s} loss of level {self.name!r} was not summed, and its rows are not at hand. "
@@ -193,5 +198,5 @@ def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArr
     centre = folds.mean(axis=0)
     total = np.zeros(centre.shape[0])
     for fold in folds:
-        total += loss.divergence(fold, centre)
+        total += loss.evaluate_divergence(fold, centre)
     return total if factor == 1.0 else factor * total

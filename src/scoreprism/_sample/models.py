@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.checks import outside, parse_law, plain, refuse
+from scoreprism._core.checks import parse_law, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, columns_of
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import find_training_rows
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._spelling import mark
-from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
+from scoreprism.exceptions import ScoreprismError
 
 
 class Scored(NamedTuple):
-    """Probabilities of a fitted model, the labels of their columns, what to say of it, and which of it is a doubt."""
+    """Probabilities of a fitted model, the labels of their columns, and what was found out about it."""
 
     law: FloatArray
     labels: tuple[Any, ...] | None
-    notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def predicted(
@@ -55,21 +54,15 @@ def predicted(
         )
     labels = getattr(model, "classes_", None)
     columns = None if labels is None else tuple(np.asarray(labels).tolist())
-    return Scored(law, columns, *double_use(model, X, y, sample_weight, "terms"))
+    return Scored(law, columns, find_double_use(model, X, y, sample_weight, "terms"))
 
 
-def double_use(
+def find_double_use(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, what: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Notes and doubts on a model that seems to be trained on the rows that judge it; a doubt is a warning as well."""
-    trace = find_training_rows(model, X, y, sample_weight)
-    if trace is None:
-        return (), ()
-    if not trace.certain:
-        return (f"{trace.words}: if it was, its {what} describe nothing",), ()
-    note = f"{trace.words}: {what} of a model on its own training rows describe nothing"
-    warnings.warn(note, DoubleUseWarning, stacklevel=outside())
-    return (note,), (note,)
+) -> tuple[Finding, ...]:
+    """Whether a model seems to be trained on the rows that judge its `what`; if it certainly was, that is announced."""
+    found = find_training_rows(model, X, y, sample_weight)
+    return () if found is None else (announce(found.with_facts(what=what)),)
 
 
 def parse_models(scores: Any, what: str) -> dict[str, Any]:

@@ -25,17 +25,22 @@ from scoreprism._core.checks import (
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
 from scoreprism._core.labels import GivenLaw, distinct, parse_groups, parse_labels, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
+from scoreprism._findings.finding import Finding
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.fit_rows import FitRows, GivenRows, fitting_weights, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.models import predicted
+from scoreprism._sample.scores import count_rows
 from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.losses import ProperLoss
 
 #: A date, or a date and a time, without a zone.
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
+
+#: Rows that are named where some are special.
+_NAMED = 3
 
 #: Names of levels that are ours.
 _OWN = ("S", "C", "Q", "Π")
@@ -74,8 +79,8 @@ class Sample:
         What a row stands for, where rows are sums of many (`scoreprism.scale`).
     backend : str or None
         The dataframe library the data came in.
-    notes, doubts : mapping of str to tuple of str
-        What must be said of each model; doubts are those notes that forbid to act on its terms.
+    findings : mapping of str to tuple of Finding
+        What was found out about each model before anything was fitted.
     kind : str
         What predictions are: "probability".
 
@@ -100,8 +105,7 @@ class Sample:
     time: NDArray[Any] | None = None
     cells: Cells | None = None
     backend: str | None = None
-    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     kind: str = "probability"
     _origin: GivenRows | None = None  # the rows that came, where some have no weight
 
@@ -169,10 +173,55 @@ class Sample:
             refuse(
                 "`y_proba` must be given", "None", "Pass probabilities, a fitted classifier, or a Sample as `y_true`."
             )
-        return _parse(
-            y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
-            segments=segments, time=time, pos_label=pos_label, classes=classes,
-        )  # fmt: skip
+        models = name_models(y_proba)
+        single = len(models) == 1
+        require_aligned(
+            {
+                "y_true": y_true,
+                **{"y_proba" if single else f"y_proba[{name!r}]": value for name, value in models.items()},
+                "X": X,
+                "q": q,
+                "latent": latent,
+                "sample_weight": sample_weight,
+                "groups": groups,
+                "time": time,
+                **({} if segments is None else _each(segments, "segments")),
+                **({} if levels is None else _each(levels, "levels")),
+            }
+        )
+        laws, findings = _parse_predictions(models, X, y_true, sample_weight)
+        is_model = any(hasattr(value, "predict_proba") for value in models.values())
+        sources = _parse_levels(X, q, latent, levels, is_model=is_model)
+        given = [source for _, source in sources if isinstance(source, GivenLaw)]
+        if len(laws) + len(given) > 1:
+            _require_alike([*laws.values(), *given])
+        found, parsed = parse_laws(
+            y_true,
+            [*laws.values(), *given],
+            sample_weight=sample_weight,
+            groups=groups,
+            pos_label=pos_label,
+            classes=classes,
+            backend=next(filter(None, (*map(backend_of, models.values()), backend_of(X))), None),
+        )
+        above = iter(parsed[len(laws) :])
+        n = found.n
+        sample = replace(
+            found,
+            predictions={name: level.law for name, level in zip(laws, parsed, strict=False)},
+            X=X,
+            levels=tuple(_level(name, source, above, n) for name, source in sources),
+            segments={} if segments is None else parse_segments(segments, n),
+            time=None if time is None else _parse_time(time, n),
+            findings=findings,
+        )
+        if sample.weight is not None:
+            sample = drop_absent_rows(sample)
+        for name, law in laws.items():
+            if isinstance(models[name], GivenLaw):
+                continue  # whoever parsed it has looked at it
+            warn_of_prediction(sample if len(laws) == 1 else sample.model(name), law.name)
+        return sample
 
     def __post_init__(self) -> None:
         if not isinstance(self.predictions, Mapping):
@@ -300,10 +349,29 @@ class Sample:
         str
             For example "2 of 40 rows (3, 17)".
         """
+        count, total, rows = self.locate(lines)
+        shown = ", ".join([*map(str, rows), *(["…"] if count > len(rows) else [])])
+        return f"{count} of {total} rows" + (f" ({shown})" if rows else "")
+
+    def locate(self, lines: NDArray[np.bool_]) -> tuple[int, int, list[int]]:
+        """
+        How many rows of data some lines are, of how many, and the first of them.
+
+        Parameters
+        ----------
+        lines : boolean array of shape (n,)
+            Lines.
+
+        Returns
+        -------
+        tuple of int, int and list of int
+            Row numbers are those of the data as they came; none are known of sums.
+        """
         if self.cells is not None:
-            return self.cells.describe(lines)
+            return self.cells.count_rows(lines), self.cells.n_units, []
         rows = np.flatnonzero(lines)
-        return f"{rows.size} of {self.n} rows ({listed(rows if self.kept is None else self.kept[rows])})"
+        given = rows if self.kept is None else self.kept[rows]
+        return int(rows.size), self.n, given[:_NAMED].tolist()
 
     @property
     def floor(self) -> float:
@@ -328,6 +396,11 @@ class Sample:
         bool
             True if its mean is infinite.
         """
+        loss.require_classes(self.prediction)
+        return self._has_infinite(loss)
+
+    def _has_infinite(self, loss: ProperLoss) -> bool:
+        """The same of a loss that is known to be for these classes."""
         return bool(self.total(np.isinf(loss.evaluate(self.prediction, self.y)).astype(float)) > 0.0)
 
     def require_rows(self, what: str) -> None:
@@ -381,6 +454,10 @@ class Sample:
         if some.dtype == bool:
             require_rows(some.shape[0], self.n, "the mask", "the sample")
             some = np.flatnonzero(some)
+        return self._taken(some)
+
+    def _taken(self, some: IntArray) -> Sample:
+        """Some of the rows by their numbers, where there are single rows."""
         return replace(
             self,
             y=self.y[some],
@@ -486,79 +563,21 @@ class Sample:
 
 
 def find_floors(samples: Sequence[Sample], losses: Iterable[ProperLoss], clip: float | None) -> dict[str, float]:
-    """How far scores are kept from 0 and 1, beside what was asked for, by each loss that is infinite."""
-    infinite = [loss for loss in losses if clip is None and any(sample.has_infinite(loss) for sample in samples)]
+    """
+    How far scores are kept from 0 and 1, beside what was asked for, by each loss that is infinite.
+
+    Samples share their classes, and this is where losses meet them: those for other numbers of classes are refused.
+    """
+    wanted = list(losses)
+    for loss in wanted:
+        loss.require_classes(samples[0].prediction)
+    if clip is not None:
+        return {}
+    infinite = [loss for loss in wanted if any(sample._has_infinite(loss) for sample in samples)]
     return {str(loss): min(sample.floor for sample in samples) for loss in infinite}
 
 
 # ── parsing ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _parse(
-    y_true: ArrayLike,
-    y_proba: Any,
-    X: ArrayLike | None,
-    *,
-    q: ArrayLike | None,
-    latent: ArrayLike | None,
-    levels: Mapping[str, object] | None,
-    sample_weight: ArrayLike | None,
-    groups: ArrayLike | None,
-    segments: object,
-    time: ArrayLike | None,
-    pos_label: object,
-    classes: ArrayLike | None,
-) -> Sample:
-    models = name_models(y_proba)
-    single = len(models) == 1
-    require_aligned(
-        {
-            "y_true": y_true,
-            **{"y_proba" if single else f"y_proba[{name!r}]": value for name, value in models.items()},
-            "X": X,
-            "q": q,
-            "latent": latent,
-            "sample_weight": sample_weight,
-            "groups": groups,
-            "time": time,
-            **({} if segments is None else _each(segments, "segments")),
-            **({} if levels is None else _each(levels, "levels")),
-        }
-    )
-    laws, notes, doubts = _parse_predictions(models, X, y_true, sample_weight)
-    is_model = any(hasattr(value, "predict_proba") for value in models.values())
-    sources = _parse_levels(X, q, latent, levels, is_model=is_model)
-    given = [source for _, source in sources if isinstance(source, GivenLaw)]
-    if len(laws) + len(given) > 1:
-        _require_alike([*laws.values(), *given])
-    found, parsed = parse_laws(
-        y_true,
-        [*laws.values(), *given],
-        sample_weight=sample_weight,
-        groups=groups,
-        pos_label=pos_label,
-        classes=classes,
-        backend=next(filter(None, (*map(backend_of, models.values()), backend_of(X))), None),
-    )
-    above = iter(parsed[len(laws) :])
-    n = found.n
-    sample = replace(
-        found,
-        predictions={name: level.law for name, level in zip(laws, parsed, strict=False)},
-        X=X,
-        levels=tuple(_level(name, source, above, n) for name, source in sources),
-        segments={} if segments is None else parse_segments(segments, n),
-        time=None if time is None else _parse_time(time, n),
-        notes=notes,
-        doubts=doubts,
-    )
-    if sample.weight is not None:
-        sample = drop_absent_rows(sample)
-    for name, law in laws.items():
-        if isinstance(models[name], GivenLaw):
-            continue  # whoever parsed it has looked at it
-        warn_of_prediction(sample if len(laws) == 1 else sample.model(name), law.name)
-    return sample
 
 
 def warn_of_prediction(sample: Sample, what: str = "y_proba") -> None:
@@ -641,11 +660,10 @@ def _each(values: object, name: str) -> dict[str, object]:
 
 def _parse_predictions(
     models: Mapping[str, Any], X: ArrayLike | None, y_true: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[dict[str, GivenLaw], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """Probabilities, or those that fitted models give to X, with notes and doubts."""
+) -> tuple[dict[str, GivenLaw], dict[str, tuple[Finding, ...]]]:
+    """Probabilities, or those that fitted models give to X, and whether these have seen the rows before."""
     laws: dict[str, GivenLaw] = {}
-    notes: dict[str, tuple[str, ...]] = {}
-    doubts: dict[str, tuple[str, ...]] = {}
+    findings: dict[str, tuple[Finding, ...]] = {}
     for name, value in models.items():
         what = "y_proba" if len(models) == 1 else f"y_proba[{name!r}]"
         if isinstance(value, GivenLaw):
@@ -656,13 +674,13 @@ def _parse_predictions(
             unnamed = len(models) > 1 and law.ndim == 1  # called after its model, which is no label
             laws[name] = GivenLaw(what, law, None, None if unnamed else column_names(value))
             continue
-        law, columns, notes[name], doubts[name] = predicted(value, X, y=y_true, sample_weight=sample_weight)
+        law, columns, findings[name] = predicted(value, X, y=y_true, sample_weight=sample_weight)
         present = set(distinct(parse_labels(y_true, "y_true"), "y_true")[0].tolist())
         if columns is not None and not present <= set(columns):
             found = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
             refuse("`y_true` must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
         laws[name] = GivenLaw(what, law, None, columns)
-    return laws, notes, doubts
+    return laws, findings
 
 
 def _require_alike(laws: Sequence[GivenLaw]) -> None:
@@ -770,7 +788,7 @@ def _pick_columns(value: object, X: ArrayLike | None, name: str) -> object:
             refuse(f"level {name!r} must name columns of `X`", repr(value), "Pass `X` as a frame that has them.")
         return value  # features of its own: a list of labels, an array, a frame
     missing = [w for w in wanted if w not in known]
-    if missing and len(missing) == len(wanted) and len(wanted) == _count_rows(X):
+    if missing and len(missing) == len(wanted) and len(wanted) == count_rows(X):
         return value  # a column of words, one per row
     if missing:
         refuse(f"level {name!r} must name columns of `X`", ", ".join(map(plain, missing)), "Correct the names.")
@@ -779,10 +797,6 @@ def _pick_columns(value: object, X: ArrayLike | None, name: str) -> object:
     import narwhals as nw
 
     return nw.from_native(X).select(*wanted).to_native()  # type: ignore[call-overload]  # a lazy frame is refused as features are
-
-
-def _count_rows(X: Any) -> int:
-    return int(np.shape(X)[0]) if hasattr(X, "shape") else len(X)
 
 
 def _covered(levels: Mapping[str, object], X: ArrayLike) -> bool:

@@ -12,8 +12,8 @@ from scoreprism._core.checks import SUM_TOLERANCE, is_law, listed, parse_numbers
 from scoreprism._core.frames import column_names, unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._spelling import spell
-from scoreprism.exceptions import InputError, WeightScaleWarning
+from scoreprism._findings.finding import Finding, announce
+from scoreprism.exceptions import InputError
 
 
 def score_numbers(scores: ArrayLike) -> FloatArray:
@@ -101,15 +101,7 @@ def check_column_names(scores: ArrayLike, classes: NDArray[Any]) -> None:
 def warn_of_small_weights(weight: FloatArray | None) -> None:
     """Weights count as rows; weights that add up to one row are nearly always meant otherwise."""
     if weight is not None and weight.sum() < 2.0 <= weight.size:
-        warnings.warn(
-            spell(
-                f"`sample_weight` sums to {weight.sum():.3g} over {weight.size} rows: a weight counts as a number of "
-                "rows, and maps that shrink, or keep away from 0 and 1 by how many rows there are, take this to be n. "
-                "Multiply the weights by n / sum if they only set proportions."
-            ),
-            WeightScaleWarning,
-            stacklevel=3,
-        )
+        announce(Finding("weight_scale", value=float(weight.sum()), n=int(weight.size)))
 
 
 def require_some(table: FloatArray) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from scoreprism._core.checks import is_hard, outside, parse_law, refuse, require_rows
+from scoreprism._core.checks import is_hard, parse_law, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, require_aligned
 from scoreprism._core.labels import GivenLaw, parse_labels
 from scoreprism._core.numerics import softmax
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
-from scoreprism._core.wording import plural
+from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._sample.fit_rows import warn_of_reversed_scores
 from scoreprism._sample.level import Level
-from scoreprism._sample.models import double_use, predicted
+from scoreprism._sample.models import find_double_use, predicted
 from scoreprism._sample.sample import Sample
-from scoreprism.exceptions import HardLabelsWarning, ScoreprismError
+from scoreprism.exceptions import ScoreprismError
 
 #: Sums of single trees may differ from a whole prediction by rounding only; by more, and they are not used.
 _ROUNDING = 1e-4
@@ -43,7 +42,7 @@ class Stages:
     laws: list[GivenLaw]
     labels: tuple[Any, ...] | None = None
     levels: tuple[Level, ...] = ()
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     backend: str | None = None
     rows: Mapping[str, Any] = field(default_factory=dict)  # what came in by the row, for its index
     sample: Sample | None = None  # where stages came as the predictions of one
@@ -60,7 +59,7 @@ class StagePath:
 
     numbers: NDArray[Any]
     sample: Sample
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def laws(self) -> list[FloatArray]:
@@ -175,9 +174,7 @@ def _warn_of_labels(stages: Stages) -> None:
     """Say so if stages look like predicted labels; laws that are known may well be certain."""
     hard = [] if stages.given else [law.name for law in stages.laws if is_hard(law.values)]
     if hard:
-        who = f"{hard[0]} holds" if len(hard) == 1 else f"{hard[0]} and {len(hard) - 1} more hold"
-        note = f"{who} only 0 and 1: are these predicted labels? Probabilities come from predict_proba"
-        warnings.warn(note, HardLabelsWarning, stacklevel=outside())
+        announce(Finding("hard_labels", subject=hard[0], n=len(hard) - 1))
 
 
 def _require_features(X: ArrayLike | None) -> None:
@@ -205,8 +202,8 @@ def _of_model(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Stages:
         refuse("a model with stages must have at least one", "none", "Fit it for more rounds.")
     laws = [GivenLaw(f"stage {t}", parse_law(law, f"stage {t}")) for t, law in enumerate(found, start=1)]
     labels = _labels(model, reader.labels, n_classes(laws[0].values))
-    notes, _ = double_use(model, X, y, None, "stages")
-    return Stages(np.arange(1, len(laws) + 1), laws, labels, (), notes, backend_of(X), {"X": X})
+    findings = find_double_use(model, X, y, None, "stages")
+    return Stages(np.arange(1, len(laws) + 1), laws, labels, (), findings, backend_of(X), {"X": X})
 
 
 def slim(law: FloatArray) -> FloatArray:
@@ -226,18 +223,18 @@ def _of_checkpoints(numbers: FloatArray, found: list[Any], X: ArrayLike | None, 
     _require_features(X)
     laws: list[GivenLaw] = []
     labels: tuple[Any, ...] | None = None
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     for number, one in zip(numbers.tolist(), found, strict=True):
         name = f"stage {number:g}"
         if hasattr(one, "predict_proba"):
-            law, labels, said, _ = predicted(one, X, name, y=y)
-            notes += tuple(note for note in said if note not in notes)
+            law, labels, found_out = predicted(one, X, name, y=y)
+            findings += tuple(finding for finding in found_out if finding not in findings)
         elif callable(one):
             law = parse_law(_host(in_our_words(one, partial(one, X))), name)
         else:
             law = parse_law(one, name)
         laws.append(GivenLaw(name, law))
-    return Stages(numbers, laws, labels, (), notes, backend_of(X), {"X": X})
+    return Stages(numbers, laws, labels, (), findings, backend_of(X), {"X": X})
 
 
 def _host(value: Any) -> Any:
@@ -275,7 +272,7 @@ def follow(
     flat = sample.k == 2
     laws = {name: np.ascontiguousarray(as_vector(law)) if flat else law for name, law in sample.predictions.items()}
     found = replace(sample, predictions=laws, backend=sample.backend or stages.backend)
-    path = StagePath(stages.numbers, found, stages.notes)
+    path = StagePath(stages.numbers, found, stages.findings)
     if stages.sample is None:
         _warn_of_order(path)
     return path
@@ -288,32 +285,21 @@ def _warn_of_order(path: StagePath) -> None:
         return
     rows = path.stages[0].fit_rows()
     for law in path.laws:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with collect_findings() as found:
             warn_of_reversed_scores(replace(rows, score=law), sample.classes)
-        said.append(list_warnings(caught))
-    repeat_warnings(path, said)
+        said.append(found)
+    announce_by_stage(path, said)
 
 
-#: Kinds and texts of warnings, as workers hand them back, who cannot speak themselves.
-Said = list[tuple[type[Warning], str]]
-
-
-def list_warnings(caught: Sequence[warnings.WarningMessage]) -> Said:
-    """What was warned of."""
-    return [(one.category, str(one.message)) for one in caught]
-
-
-def repeat_warnings(path: StagePath, said: Sequence[Said]) -> None:
-    """Say once for each kind of warning what stages said, and how many did."""
-    kinds: dict[type[Warning], dict[float, str]] = {}
-    for number, lines in zip(path.numbers.tolist(), said, strict=True):
-        for kind, text in lines:
-            kinds.setdefault(kind, {}).setdefault(number, text)
-    for kind, found in kinds.items():
-        first, text = next(iter(found.items()))
-        where = f"stage {first:g}" + (f" and {plural(len(found) - 1, 'other')}" if len(found) > 1 else "")
-        warnings.warn(f"{where}: {text}", kind, stacklevel=outside())
+def announce_by_stage(path: StagePath, said: Sequence[Sequence[Finding]]) -> None:
+    """Announce once for each kind of finding what stages found, and how many did."""
+    by_kind: dict[str, dict[float, Finding]] = {}
+    for number, findings in zip(path.numbers.tolist(), said, strict=True):
+        for one in findings:
+            by_kind.setdefault(one.kind, {}).setdefault(number, one)
+    for found in by_kind.values():
+        number, first = next(iter(found.items()))
+        announce(first.with_facts(stage=number, others=len(found) - 1))
 
 
 def geometric(count: int, most: int) -> IntArray:
@@ -501,7 +487,7 @@ READERS: tuple[tuple[Callable[[Any], bool], type[StagedModel]], ...] = (
 _WRAPPERS = ("best_estimator_", "estimator_", "estimator")
 
 
-def staged_model(model: Any, rule: str = "a model with stages must be a booster") -> tuple[StagedModel, Any]:
+def staged_model(model: Any) -> tuple[StagedModel, Any]:
     """The reader of a model's stages, and what turns features into those the model takes."""
     before: list[Any] = []
     inner = model
@@ -515,7 +501,7 @@ def staged_model(model: Any, rule: str = "a model with stages must be a booster"
             remedy = (
                 "It needs staged_predict_proba, or to be of xgboost or lightgbm; or pass the stages' probabilities."
             )
-            refuse(rule, f"{type(model).__name__}", remedy)
+            refuse("a model with stages must be a booster", type(model).__name__, remedy)
     return in_our_words(inner, partial(reader, inner)), before
 
 

@@ -7,7 +7,6 @@ A calibrator is a classifier whose features are scores. `CALIBRATORS` lists all 
 from __future__ import annotations
 
 from scoreprism.calibrators._calibrator import CALIBRATORS, Calibrator, from_dict, from_json, get_calibrator
-from scoreprism.calibrators._compose import OneVsRestCalibrator
 from scoreprism.calibrators._kernel_smoothing import KernelCalibrator
 from scoreprism.calibrators._parametric import (
     BetaCalibrator,
@@ -21,6 +20,7 @@ from scoreprism.calibrators._selected import SelectedCalibrator
 from scoreprism.calibrators._softmax_maps import (
     DirichletCalibrator,
     MatrixScalingCalibrator,
+    OneVsRestCalibrator,
     PolynomialCalibrator,
     VectorScalingCalibrator,
 )

@@ -6,9 +6,11 @@ import json
 import re
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, named
 from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
+from scoreprism._parameters import described
 from scoreprism._sample.fit_rows import Batch, FitRows, GivenRows, Reduction, warn_of_reversed_scores
 from scoreprism._sample.scores import (
     check_column_names,
@@ -46,6 +49,8 @@ from scoreprism.exceptions import LabelError
 
 if TYPE_CHECKING:
     import narwhals as nw
+
+T = TypeVar("T")
 
 #: What scores may be; declared, never guessed.
 KINDS = ("probability", "logit")
@@ -93,6 +98,16 @@ def parse_distance(value: object, name: str) -> str | float:
 def resolve_distance(clip: str | float, data: FitRows) -> float:
     """The distance for some rows."""
     return data.distance if isinstance(clip, str) else clip
+
+
+C = TypeVar("C", bound=type[Any])
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def with_parameters(estimator: C) -> C:
+    """An estimator whose parameters are its fields; what its docstring leaves out of them is said from the table."""
+    dataclass(kw_only=True, eq=False, repr=False)(estimator)
+    return described()(estimator)
 
 
 # ── the contract ────────────────────────────────────────────────────────────────────────────────────
@@ -197,7 +212,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data = FitRows(self._score(table, k), codes, weight, k, kind, origin)
         warn_of_reversed_scores(data, classes)
         self.provenance_ = record_provenance(scores, y, classes, data, None if narrow else table)
-        self.map_ = self._fit_parsed(data)
+        self.map_ = self._fit_as(self._parsed(), data)
         return self
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
@@ -450,9 +465,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             setattr(made, name, parse(getattr(self, name), name))
         return made
 
-    def _fit_parsed(self, data: FitRows) -> Map:
-        """Fit with parsed parameters, keep what was found, and leave the parameters as they were passed."""
-        asked, given = self._parsed(), self.get_params(deep=False)
+    def _fit_as(self, asked: Calibrator, data: FitRows) -> Map:
+        """Fit as a copy with parsed parameters, keep what was found, and leave the parameters as they were passed."""
+        given = self.get_params(deep=False)
         fitted = asked._fit(data)
         self.__dict__.update({name: value for name, value in vars(asked).items() if name not in given})
         return fitted
@@ -461,10 +476,20 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
         return self
 
+    @property
+    def _deals_rows(self) -> bool:
+        """Whether a fit deals rows to folds of its own: rows of the same score then are not one line of more weight."""
+        return False
+
     def _fit_many(self, batch: Batch) -> FloatArray:
         """The laws of many training sets at the centers of their cells, (M, G); one by one by default."""
         shared = self._shared(batch.everything)
-        return np.stack([clone(shared)._fit(batch.part(m))(batch.center) for m in range(batch.total.size)])
+        return np.stack([copy(shared)._fit(batch.part(m))(batch.center) for m in range(batch.total.size)])
+
+    def _fit_many_rows(self, batch: Batch, parts: Sequence[FitRows]) -> FloatArray:
+        """The same from the rows of the training sets, for maps that deal them to folds."""
+        shared = self._shared(batch.everything)
+        return np.stack([copy(shared)._fit(part)(batch.center) for part in parts])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")
@@ -474,6 +499,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = self.multiclass
         tags.classifier_tags.poor_score = True  # a map of given scores is as good as they are
         return tags
+
+
+class FittedPart(Generic[T]):
+    """An attribute of a fitted calibrator that is read from its map; scikit-learn's error if there is none."""
+
+    def __init__(self, path: str, make: Callable[[Any], T], about: str) -> None:
+        self._find, self._make, self.__doc__ = attrgetter(path), make, about
+
+    def __get__(self, owner: Calibrator | None, kind: type[Calibrator]) -> T:
+        return self if owner is None else self._make(self._find(owner._fitted))  # type: ignore[return-value]
 
 
 # ── calibrators by name ─────────────────────────────────────────────────────────────────────────────

@@ -14,11 +14,18 @@ from scoreprism._kernels.kernel_regression import (
     linear_bins,
     rule_of_thumb,
 )
-from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, least_distance
+from scoreprism._maps.binary_map import BinaryMap, BrokenLine, MapCurve, least_distance
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
 from scoreprism._sample.fit_rows import Batch, FitRows
-from scoreprism.calibrators._calibrator import Calibrator, one_of, parse_distance, resolve_distance, rules
+from scoreprism.calibrators._calibrator import (
+    Calibrator,
+    one_of,
+    parse_distance,
+    resolve_distance,
+    rules,
+    with_parameters,
+)
 
 #: Points of the estimate that the map is drawn through, at most (twice where rows ask for more).
 _NODES = 4096
@@ -33,6 +40,7 @@ def parse_bandwidth(value: object, name: str) -> str | float:
     return parse_number(value, name, "'cv', 'rule', 'under' or a positive number", lambda v: v > 0.0)
 
 
+@with_parameters
 class KernelCalibrator(Calibrator):
     """
     Nadaraya–Watson kernel regression of the outcome on the score (paper, appendix E.2).
@@ -73,22 +81,14 @@ class KernelCalibrator(Calibrator):
     array([0.09, 0.41])
     """
 
+    bandwidth: str | float = "cv"
+    kernel: str = "triweight"
+    clip: str | float = "auto"
+    kind: str = "probability"
+
     name = "kernel"
     _kept = ("bandwidth_",)
     _rules = rules(kernel=one_of(*KERNELS), clip=parse_distance, bandwidth=parse_bandwidth)
-
-    def __init__(
-        self,
-        *,
-        bandwidth: str | float = "cv",
-        kernel: str = "triweight",
-        clip: str | float = "auto",
-        kind: str = "probability",
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.kernel = kernel
-        self.clip = clip
-        self.kind = kind
 
     def _fit(self, data: FitRows) -> Map:
         kernel, chart = KERNELS[self.kernel], data.chart("probability")
@@ -107,7 +107,7 @@ class KernelCalibrator(Calibrator):
         return _coarse_curves(batch, 0.5 * rule * share**-0.2, kernel)
 
 
-def _curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> Curve:
+def _curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> MapCurve:
     """The estimate at many points, joined by a natural spline; across gaps without rows, by a straight line."""
     low, high = float(x.min()), float(x.max())
     wanted = np.ceil(32.0 * (high - low) / bandwidth)
@@ -122,7 +122,7 @@ def _curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> Cu
     return natural_spline(points, np.interp(points, reached, rate), tails="constant")
 
 
-def _coarse_curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> Curve:
+def _coarse_curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> MapCurve:
     """The estimate at points h/16 apart that rows are shared between, joined by straight lines: one convolution."""
     low, high = float(x.min()), float(x.max())
     step = max(bandwidth / _COARSE, (high - low) / _COARSE_MOST)

@@ -13,22 +13,18 @@ from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import Same, Tempered, log_law
 from scoreprism._sample.fit_rows import Batch, FitRows, fit_lines, smallest
-from scoreprism.calibrators._calibrator import Calibrator, one_of, rules
+from scoreprism.calibrators._calibrator import Calibrator, FittedPart, one_of, rules, with_parameters
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.
 _SHARPEST, _FLATTEST = 1e6, 1e-6
 
 
+@with_parameters
 class IdentityCalibrator(Calibrator):
     """
     No recalibration: the law of the score itself.
 
     Scores come back as they are (softmax for logits), with 0 and 1 kept: the one map that does not move them.
-
-    Parameters
-    ----------
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Examples
     --------
@@ -37,11 +33,10 @@ class IdentityCalibrator(Calibrator):
     array([0.2, 1. ])
     """
 
+    kind: str = "probability"
+
     name = "identity"
     monotone = strictly_increasing = smooth = multiclass = True
-
-    def __init__(self, *, kind: str = "probability") -> None:
-        self.kind = kind
 
     def _fit(self, data: FitRows) -> Map:
         if data.k > 2:
@@ -49,6 +44,7 @@ class IdentityCalibrator(Calibrator):
         return BinaryMap(data.chart("probability"), Affine(1.0, 0.0), "identity")
 
 
+@with_parameters
 class PlattCalibrator(Calibrator):
     """
     Logistic regression on the logit of the score: ``logit C = slope · logit S + intercept``.
@@ -64,8 +60,6 @@ class PlattCalibrator(Calibrator):
     smooth_targets : bool, default=False
         Fit to Platt's targets (N₁+1)/(N₁+2) and 1/(N₀+2) instead of 1 and 0. Done in any case where the classes
         are separated by the score, and the likelihood has no maximum.
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -87,14 +81,15 @@ class PlattCalibrator(Calibrator):
     (-0.20261449, 0.65236664)
     """
 
+    increasing: bool = False
+    smooth_targets: bool = False
+    kind: str = "probability"
+
     name = "platt"
     smooth = True
+    slope_ = FittedPart("curve.slope", float, "Slope on the logit scale.")
+    intercept_ = FittedPart("curve.intercept", float, "Intercept on the logit scale.")
     _kept = ("separated_",)
-
-    def __init__(self, *, increasing: bool = False, smooth_targets: bool = False, kind: str = "probability") -> None:
-        self.increasing = increasing
-        self.smooth_targets = smooth_targets
-        self.kind = kind
 
     @property
     def _keeps_order(self) -> bool:
@@ -116,16 +111,6 @@ class PlattCalibrator(Calibrator):
         beta = fit_lines(batch, design, np.array([line.slope, line.intercept]), None)
         return super()._fit_many(batch) if beta is None else batch.kept_inside(clipped_sigmoid(beta @ design))
 
-    @property
-    def slope_(self) -> float:
-        """Slope on the logit scale."""
-        return float(self._fitted.curve.slope)
-
-    @property
-    def intercept_(self) -> float:
-        """Intercept on the logit scale."""
-        return float(self._fitted.curve.intercept)
-
 
 def fit_line(data: FitRows, *, smooth: bool = False) -> tuple[Affine, bool]:
     """Platt's line in the logit, and whether the classes were separated."""
@@ -143,17 +128,13 @@ def fit_line(data: FitRows, *, smooth: bool = False) -> tuple[Affine, bool]:
     return Affine(slope, float(fit.coefficients[1]) - slope * center), apart
 
 
+@with_parameters
 class TemperatureCalibrator(Calibrator):
     """
     Logits divided by one temperature T > 0: softmax(logits / T).
 
     The maximum-likelihood T, between 1e-6 and 1e6. The most probable class stays the most probable, and, for scores
     inside (0, 1), the log loss on the rows it was fitted on is never above that of the scores.
-
-    Parameters
-    ----------
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -172,12 +153,11 @@ class TemperatureCalibrator(Calibrator):
     array([0.2, 0.8])
     """
 
+    kind: str = "probability"
+
     name = "temperature"
     monotone = strictly_increasing = smooth = multiclass = True
     _kept = ("separated_",)
-
-    def __init__(self, *, kind: str = "probability") -> None:
-        self.kind = kind
 
     def _fit(self, data: FitRows) -> Map:
         if data.k == 2:
@@ -274,6 +254,7 @@ def _minimum(look: Callable[[float], Look], beta: float = 1.0) -> float:
     return beta
 
 
+@with_parameters
 class BetaCalibrator(Calibrator):
     """
     Beta calibration: ``logit C = a·log S − b·log(1 − S) + c`` with a, b ≥ 0 (Kull, Silva Filho & Flach 2017).
@@ -285,8 +266,6 @@ class BetaCalibrator(Calibrator):
     ----------
     parameters : {"abm", "am", "ab"}, default="abm"
         Three parameters, a = b (Platt's map), or the map through (½, ½).
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -306,14 +285,16 @@ class BetaCalibrator(Calibrator):
     (True, True, True)
     """
 
+    parameters: str = "abm"
+    kind: str = "probability"
+
     name = "beta"
     monotone = smooth = True
+    a_ = FittedPart("curve.a", float, "Coefficient of log s.")
+    b_ = FittedPart("curve.b", float, "Coefficient of −log(1 − s).")
+    c_ = FittedPart("curve.c", float, "Intercept.")
     _kept = ("separated_",)
     _rules = rules(parameters=one_of("abm", "am", "ab"))
-
-    def __init__(self, *, parameters: str = "abm", kind: str = "probability") -> None:
-        self.parameters = parameters
-        self.kind = kind
 
     def _fit(self, data: FitRows) -> Map:
         variant = self.parameters
@@ -333,21 +314,6 @@ class BetaCalibrator(Calibrator):
         return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").floored(
             data.score, data.distance
         )
-
-    @property
-    def a_(self) -> float:
-        """Coefficient of log s."""
-        return float(self._fitted.curve.a)
-
-    @property
-    def b_(self) -> float:
-        """Coefficient of −log(1 − s)."""
-        return float(self._fitted.curve.b)
-
-    @property
-    def c_(self) -> float:
-        """Intercept."""
-        return float(self._fitted.curve.c)
 
 
 def _nonnegative_fit(columns: FloatArray, data: FitRows, *, through_half: bool, tied: bool, smooth: bool) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import field
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -18,17 +19,18 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.checks import listed, outside, parse_random_state, parse_weights, plain, refuse
+from scoreprism._core.checks import listed, parse_random_state, parse_weights, plain, refuse
 from scoreprism._core.frames import take_rows
 from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import warn_of_training_rows
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._sample.folds import disjoint
 from scoreprism._sample.scores import class_labels, count_rows, parse_decision, parse_prediction
-from scoreprism.calibrators._calibrator import Calibrator, get_calibrator
-from scoreprism.calibrators._compose import OneVsRestCalibrator
+from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, with_parameters
 from scoreprism.calibrators._selected import SelectedCalibrator
-from scoreprism.exceptions import ContradictedOrderWarning, LabelError, ScoreprismWarning
+from scoreprism.calibrators._softmax_maps import OneVsRestCalibrator
+from scoreprism.exceptions import ContradictedOrderWarning, LabelError
 
 
 class Pair(NamedTuple):
@@ -38,6 +40,7 @@ class Pair(NamedTuple):
     calibrator: Calibrator
 
 
+@with_parameters
 class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
     A classifier with recalibrated probabilities.
@@ -89,22 +92,12 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     (200, 2)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        calibrator: str | Calibrator = "auto",
-        *,
-        cv: Any = 5,
-        ensemble: str | bool = "auto",
-        n_jobs: int | None = None,
-        random_state: object = None,
-    ) -> None:
-        self.estimator = estimator
-        self.calibrator = calibrator
-        self.cv = cv
-        self.ensemble = ensemble
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Any = field(default=None, kw_only=False)
+    calibrator: str | Calibrator = field(default="auto", kw_only=False)
+    cv: Any = 5
+    ensemble: str | bool = "auto"
+    n_jobs: int | None = None
+    random_state: object = None
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **fit_params: Any
@@ -140,7 +133,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         labels = self.classes_[codes]
         if isinstance(estimator, FrozenEstimator):
             self._check_frozen(estimator)
-            warn_of_training_rows(estimator, X, labels, sample_weight, "a map fitted to them does not fit other rows")
+            warn_of_training_rows(estimator, X, labels, sample_weight)
             self.calibrated_ = [Pair(estimator, self._map(scores(estimator, X, self.classes_), labels, sample_weight))]
         else:
             self.calibrated_ = self._cross_fitted(estimator, X, labels, codes, sample_weight, routed)
@@ -226,12 +219,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if sample_weight is not None and "sample_weight" in accepted:
             params["sample_weight"] = sample_weight
         elif sample_weight is not None and not isinstance(estimator, FrozenEstimator):
-            warnings.warn(
-                f"{type(estimator).__name__}.fit does not take sample_weight: the weights are used for the map only. "
-                "Enable scikit-learn's metadata routing, or pass them under the name the classifier knows.",
-                ScoreprismWarning,
-                stacklevel=3,
-            )
+            announce(Finding("weights_unused", subject=type(estimator).__name__))
         return params, split
 
     def _splits(self, X: Any, labels: NDArray[Any], codes: NDArray[Any], split_params: dict[str, Any]) -> list[Any]:
@@ -306,13 +294,12 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _warn_of_contradictions(self) -> None:
         """Say once that the data contradict the order that the maps keep."""
         maps = [pair.calibrator for pair in self.calibrated_]
-        found = [one for one in maps if isinstance(one, SelectedCalibrator) and one.contradiction_ is not None]
+        told = [one.contradiction for one in maps if isinstance(one, SelectedCalibrator)]
+        found = [one for one in told if one is not None]
         if found:
-            worst = max(found, key=lambda one: one.contradiction_["gain"])  # type: ignore[index]
-            text = worst.describe_contradiction("pass calibrator=SelectedCalibrator(order='any') to follow them")
-            if len(maps) > 1:
-                text += f" Found in {len(found)} of {len(maps)} folds; the figures are those of the clearest."
-            warnings.warn(text, ContradictedOrderWarning, stacklevel=outside())
+            worst = max(found, key=lambda one: one.value or 0.0)
+            folds = {"folds": [len(found), len(maps)]} if len(maps) > 1 else {}
+            announce(worst.with_facts(remedy="calibrator", **folds))
 
     # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
 

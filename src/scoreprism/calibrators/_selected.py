@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from copy import copy
+from dataclasses import field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.checks import outside, parse_choice, refuse
+from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.order import judge_order, put_in_order
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_rows import FitRows
-from scoreprism._sample.folds import Split, enough_rows, make_folds
-from scoreprism._spelling import spell
-from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, one_of, rules
+from scoreprism._parameters import described
+from scoreprism._sample.fit_rows import Batch, FitRows
+from scoreprism._sample.folds import Split, enough_rows, is_count, make_folds, random_folds
+from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, one_of, rules, with_parameters
 from scoreprism.calibrators._kernel_smoothing import KernelCalibrator
 from scoreprism.calibrators._parametric import (
     BetaCalibrator,
@@ -29,7 +31,6 @@ from scoreprism.calibrators._parametric import (
 from scoreprism.calibrators._softmax_maps import MatrixScalingCalibrator, PolynomialCalibrator, VectorScalingCalibrator
 from scoreprism.calibrators._splines import MonotoneSplineCalibrator, NaturalSplineCalibrator
 from scoreprism.calibrators._stepwise import IsotonicCalibrator
-from scoreprism.exceptions import ContradictedOrderWarning
 from scoreprism.losses import ProperLoss, get_loss
 
 #: What ``candidates="auto"`` chooses among, simplest first, by order and by whether there are two classes.
@@ -65,6 +66,18 @@ _CANDIDATES: dict[str, dict[bool, tuple[Calibrator, ...]]] = {
 _CONTRADICTION = 2.0
 
 
+def _parse_cv(value: object, name: str) -> Any:
+    """A number of folds, or splits of one's own."""
+    return parse_count(value, name, 2) if is_count(value) else value
+
+
+def _parse_seed(value: object, _name: str) -> object:
+    """What `numpy.random.default_rng` takes, as it came: each fit draws its own folds from it."""
+    parse_random_state(value)
+    return value
+
+
+@with_parameters
 class SelectedCalibrator(Calibrator):
     """
     The map to deploy: the simplest candidate that cross-validation cannot tell from the best.
@@ -89,8 +102,6 @@ class SelectedCalibrator(Calibrator):
         The loss to minimise.
     cv : int, splitter or iterable, default=5
         Number of random folds (not stratified, every class in each training part), or splits of your own.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
     kind : {"probability", "logit"}, default="probability"
         What scores are; overrides that of the candidates.
 
@@ -135,97 +146,69 @@ class SelectedCalibrator(Calibrator):
     'beta'
     """
 
+    candidates: str | Sequence[str | Calibrator] = "auto"
+    order: str = "keep"
+    loss: str | ProperLoss = "log"
+    cv: Any = 5
+    random_state: object = 0
+    kind: str = "probability"
+
     name = "selected"
     multiclass = True
-    _rules = rules(loss=lambda value, _name: get_loss(value), order=one_of(*_CANDIDATES))
-    losses_: dict[str, float]
-    std_errors_: dict[str, float]
-    contradiction_: dict[str, Any] | None
+    _rules = rules(
+        loss=lambda value, _name: get_loss(value), order=one_of(*_CANDIDATES), cv=_parse_cv, random_state=_parse_seed
+    )
+    losses_: dict[str, float] = field(init=False)
+    std_errors_: dict[str, float] = field(init=False)
+    contradiction_: dict[str, Any] | None = field(init=False)
     _kept = ("selected_", "losses_", "std_errors_", "order_kept_", "ties_added_", "contradiction_", "calibrator_")
 
-    def __init__(
-        self,
-        *,
-        candidates: str | Sequence[str | Calibrator] = "auto",
-        order: str = "keep",
-        loss: str | ProperLoss = "log",
-        cv: Any = 5,
-        random_state: object = 0,
-        kind: str = "probability",
-    ) -> None:
-        self.candidates = candidates
-        self.order = order
-        self.loss = loss
-        self.cv = cv
-        self.random_state = random_state
-        self.kind = kind
-
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SelectedCalibrator:
-        """
-        Choose the map and fit it.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
-            Scores of held-out rows, as for every calibrator.
-        y : array-like of shape (n,)
-            Outcomes; any labels.
-        sample_weight : array-like of shape (n,), optional
-            Nonnegative weights.
-
-        Returns
-        -------
-        SelectedCalibrator
-            The calibrator itself.
-        """
         super().fit(scores, y, sample_weight)
-        if self.contradiction_ is not None:
-            warnings.warn(self.describe_contradiction(), ContradictedOrderWarning, stacklevel=outside())
+        if self.contradiction is not None:
+            announce(self.contradiction)
         return self
 
-    def describe_contradiction(self, remedy: str = "pass `order`='any' to follow them") -> str:
-        """
-        What the data say against the order that the map keeps.
-
-        Parameters
-        ----------
-        remedy : str, default="pass `order`='any' to follow them"
-            What can be done about it.
-
-        Returns
-        -------
-        str
-            The sentence of the warning, with its figures; empty where ``contradiction_`` is None.
-        """
+    @property
+    def contradiction(self) -> Finding | None:
+        """What the data say against the order that the map keeps; None where they do not contradict it."""
         check_is_fitted(self)
         found = self.contradiction_
         if found is None:
-            return ""
-        what = "the order of the scores" if len(self.classes_) == 2 else "the order of the classes within rows"
-        figures = f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g})"
-        return (
-            f"The data contradict {what}: out of fold, {found['map']}, which may reverse it, has a "
-            f"{get_loss(self.loss).name} loss {figures} than the best map that keeps it. "
-            f"The order is kept; {spell(remedy)}."
-        )
+            return None
+        facts = {"std_error": found["std_error"], "loss": get_loss(self.loss).name, "classes": len(self.classes_) > 2}
+        return Finding("order_contradicted", value=found["gain"], subject=found["map"], facts=facts)
 
     @property
     def _keeps_order(self) -> bool:
         return parse_choice(self.order, _CANDIDATES, "order") == "keep"
 
+    @property
+    def _deals_rows(self) -> bool:
+        return True
+
+    def _parsed(self) -> Self:
+        made = super()._parsed()
+        made.candidates = _Field(made)  # type: ignore[assignment]
+        return made
+
+    @property
+    def _field(self) -> _Field:
+        """The candidates of a copy with parsed parameters."""
+        return cast("_Field", self.candidates)
+
     def _fit(self, data: FitRows) -> Map:
-        loss = get_loss(self.loss)
-        named = self.named_candidates(data.k, data.kind)
+        named = self._field.of(data)
         self.selected_, self.losses_, self.std_errors_, self.contradiction_ = next(iter(named)), {}, {}, None
         if enough_rows(data.codes, self.cv):
-            folds = make_folds(self.cv, data, self.random_state)
-            judge: list[_Judge] = [lambda law, held: loss.evaluate(law, held.codes)]
-            rows = {name: _row_losses(candidate, data, folds, judge)[0] for name, candidate in named.items()}
-            self.selected_, best, self.losses_, self.std_errors_ = _choose(rows, data.weight)
-            if self._keeps_order and isinstance(self.candidates, str) and self.candidates == "auto":
-                self.contradiction_ = self._contradicted(data, folds, loss, rows[best])
-        winner: Calibrator = clone(named[self.selected_])
-        winner.map_ = winner._fit_parsed(data)
+            trial = self._trial(data)
+            rows = self._try_out(trial)
+            self.selected_, best, self.losses_, self.std_errors_ = _choose(rows, trial)
+            if self.order == "keep" and self._field.automatic:
+                self.contradiction_ = self._contradicted(trial, rows[best])
+        given, asked = named[self.selected_]
+        winner: Calibrator = clone(given)
+        winner.map_ = winner._fit_as(copy(asked), data)
         for name in ("classes_", "n_features_in_", "reduction_"):
             if hasattr(self, name):  # not where another calibrator calls this one for a part of its own fit
                 setattr(winner, name, getattr(self, name))
@@ -233,16 +216,36 @@ class SelectedCalibrator(Calibrator):
         self.order_kept_, self.ties_added_ = judge_order(winner.map_, data.score)
         return winner.map_
 
+    def _fit_many_rows(self, batch: Batch, parts: Sequence[FitRows]) -> FloatArray:
+        laws = []
+        for m, part in enumerate(parts):
+            named = self._field.of(part)
+            chosen = next(iter(named))
+            if enough_rows(part.codes, self.cv):
+                trial = _pooled(self._trial(part), batch.center)
+                chosen = _choose(self._try_out(trial), trial)[0]
+            laws.append(copy(named[chosen][1])._fit(batch.part(m))(batch.center))
+        return np.stack(laws)
+
+    def _trial(self, data: FitRows) -> _Trial:
+        """The rows in the folds that candidates are tried out in."""
+        loss = cast("ProperLoss", self.loss)
+        if isinstance(self.cv, int):
+            folds = random_folds(data.codes, self.cv, np.random.default_rng(self.random_state))  # type: ignore[arg-type]
+        else:
+            folds = make_folds(self.cv, data, self.random_state)
+        weight = np.ones(data.codes.size) if data.weight is None else data.weight
+        return _Trial(data, folds, loss, weight, weight**2)
+
+    def _try_out(self, trial: _Trial) -> dict[str, FloatArray]:
+        """The losses of each candidate, out of fold."""
+        judge: list[_Judge] = [lambda law, held: trial.loss.evaluate(law, held.codes)]
+        return {name: _row_losses(one, trial, judge)[0] for name, (_, one) in self._field.of(trial.data).items()}
+
+    @described()
     def named_candidates(self, k: int, kind: str = "probability") -> dict[str, Calibrator]:
         """
         The candidates for a number of classes, simplest first.
-
-        Parameters
-        ----------
-        k : int
-            Number of classes.
-        kind : {"probability", "logit"}, default="probability"
-            What scores are.
 
         Returns
         -------
@@ -250,51 +253,20 @@ class SelectedCalibrator(Calibrator):
             Copies, not fitted; a repeated name is numbered.
         """
         order = parse_choice(self.order, _CANDIDATES, "order")
-        if isinstance(self.candidates, str) and self.candidates == "auto":
-            made = [clone(one) for one in _CANDIDATES[order][k == 2] if k <= one.most_classes]
-        else:
-            listed_ = [self.candidates] if isinstance(self.candidates, (str, Calibrator)) else self.candidates
-            made = [clone(get_calibrator(candidate)) for candidate in listed_]
-        if not made:
-            refuse("`candidates` must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
-        named: dict[str, Calibrator] = {}
-        for candidate in made:
-            self._check(candidate, k, order)
-            twins = sum(1 for name in named if name.partition(" ")[0] == candidate.name)
-            if "random_state" in candidate.get_params(deep=False):
-                candidate.set_params(random_state=self.random_state)
-            named[candidate.name if not twins else f"{candidate.name} {twins + 1}"] = candidate.set_params(kind=kind)
-        return named
+        return _name_candidates(self.candidates, k, kind, order, self.random_state)
 
-    def _check(self, candidate: Calibrator, k: int, order: str) -> None:
-        """Refuse a candidate that does not take the classes, or may reverse an order that must be kept."""
-        if k > 2 and not candidate.multiclass:
-            remedy = "Wrap it in OneVsRestCalibrator, or leave it out."
-            refuse(f"`candidates` must take {k} classes", candidate.name, remedy)
-        if order == "keep" and isinstance(candidate, PlattCalibrator):
-            candidate.set_params(increasing=True)
-        if order == "keep" and not candidate._keeps_order:
-            refuse(
-                "`candidates` must keep the order of scores, unless `order`='any'",
-                f"{candidate.name}, which may reverse it",
-                "Pass `order`='any', or leave it out.",
-            )
-
-    def _contradicted(
-        self, data: FitRows, folds: Sequence[Split], loss: ProperLoss, kept: FloatArray
-    ) -> dict[str, Any] | None:
+    def _contradicted(self, trial: _Trial, kept: FloatArray) -> dict[str, Any] | None:
         """The map that reverses the order and clearly gains by that, if there is one."""
-        free = [one for one in _CANDIDATES["any"][data.k == 2] if data.k <= one.most_classes]
-        rivals = [one for one in free if not (one.monotone or isinstance(one, PlattCalibrator))]
-        lines = {one.name: _freed(clone(one).set_params(kind=data.kind), data, folds, loss) for one in rivals}
+        data = trial.data
+        lines = {one.name: _freed(one, trial) for one in self._field.rivals(data)}
         if data.k == 2:
             turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
-            falling = _freed(IsotonicCalibrator(kind=data.kind), turned, folds, loss, falling=True)
+            falling = _freed(IsotonicCalibrator(kind=data.kind)._parsed(), trial._replace(data=turned), falling=True)
             lines["falling isotonic"] = falling
         found = []
         for name, (rows, ordered) in lines.items():
             # better than the best that keeps the order, and than itself put in order: a map may also win by its shape
-            pairs = [_paired(other, rows, data.weight) for other in (kept, ordered)]
+            pairs = [_paired(other, rows, trial) for other in (kept, ordered)]
             if all(gain > _CONTRADICTION * error > 0.0 for gain, error in pairs):
                 found.append((name, *pairs[0]))
         if not found:
@@ -303,49 +275,172 @@ class SelectedCalibrator(Calibrator):
         return {"map": name, "gain": gain, "std_error": error}
 
 
-def _choose(
-    rows: dict[str, FloatArray], weight: FloatArray | None
-) -> tuple[str, str, dict[str, float], dict[str, float]]:
+# ── candidates ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_auto(candidates: object) -> bool:
+    return isinstance(candidates, str) and candidates == "auto"
+
+
+def _name_candidates(candidates: Any, k: int, kind: str, order: str, random_state: object) -> dict[str, Calibrator]:
+    """Copies of the candidates by name; a repeated name is numbered."""
+    if _is_auto(candidates):
+        made = [clone(one) for one in _CANDIDATES[order][k == 2] if k <= one.most_classes]
+    else:
+        listed_ = [candidates] if isinstance(candidates, (str, Calibrator)) else candidates
+        made = [clone(get_calibrator(candidate)) for candidate in listed_]
+    if not made:
+        refuse("`candidates` must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
+    named: dict[str, Calibrator] = {}
+    for candidate in made:
+        _check(candidate, k, order)
+        twins = sum(1 for name in named if name.partition(" ")[0] == candidate.name)
+        name = candidate.name if not twins else f"{candidate.name} {twins + 1}"
+        named[name] = _seeded(candidate, random_state).set_params(kind=kind)
+    return named
+
+
+def _seeded(candidate: Calibrator, random_state: object) -> Calibrator:
+    """A candidate that draws, if it does, from the seed of its chooser."""
+    if "random_state" in candidate.get_params(deep=False):
+        candidate.set_params(random_state=random_state)
+    return candidate
+
+
+def _check(candidate: Calibrator, k: int, order: str) -> None:
+    """Refuse a candidate that does not take the classes, or may reverse an order that must be kept."""
+    if k > 2 and not candidate.multiclass:
+        remedy = "Wrap it in OneVsRestCalibrator, or leave it out."
+        refuse(f"`candidates` must take {k} classes", candidate.name, remedy)
+    if order == "keep" and isinstance(candidate, PlattCalibrator):
+        candidate.set_params(increasing=True)
+    if order == "keep" and not candidate._keeps_order:
+        refuse(
+            "`candidates` must keep the order of scores, unless `order`='any'",
+            f"{candidate.name}, which may reverse it",
+            "Pass `order`='any', or leave it out.",
+        )
+
+
+#: A candidate as it was passed, and as a copy with parsed parameters.
+_Pair = tuple[Calibrator, Calibrator]
+
+
+def _parse_pairs(named: dict[str, Calibrator]) -> dict[str, _Pair]:
+    return {name: (one, one._parsed()) for name, one in named.items()}
+
+
+@lru_cache(maxsize=64)
+def _usual(order: str, k: int, kind: str) -> dict[str, _Pair]:
+    """Our own candidates, which are parsed once and for all."""
+    return _parse_pairs(_name_candidates("auto", k, kind, order, 0))
+
+
+class _Field:
+    """The candidates of a chooser, named and parsed when first asked for, then shared by all its fits."""
+
+    def __init__(self, chooser: SelectedCalibrator) -> None:
+        self._order, self._random_state = chooser.order, chooser.random_state
+        self._candidates, self._loss = chooser.candidates, cast("ProperLoss", chooser.loss)
+        self.automatic = _is_auto(chooser.candidates)
+        self._named: dict[tuple[int, str], dict[str, _Pair]] = {}
+
+    def of(self, data: FitRows) -> dict[str, _Pair]:
+        """The candidates for the classes and the kind of some scores."""
+        key = data.k, data.kind
+        if key not in self._named:
+            self._loss.require_classes(data.score)
+            self._named[key] = self._usual(*key) if self.automatic else self._listed(*key)
+        return self._named[key]
+
+    def _usual(self, k: int, kind: str) -> dict[str, _Pair]:
+        pairs = _usual(self._order, k, kind)
+        return {name: (_seeded(clone(given), self._random_state), parsed) for name, (given, parsed) in pairs.items()}
+
+    def _listed(self, k: int, kind: str) -> dict[str, _Pair]:
+        return _parse_pairs(_name_candidates(self._candidates, k, kind, self._order, self._random_state))
+
+    def rivals(self, data: FitRows) -> list[Calibrator]:
+        """Maps that may reverse the order, with parsed parameters."""
+        free = [parsed for _, parsed in _usual("any", data.k, data.kind).values()]
+        return [one for one in free if not (one.monotone or isinstance(one, PlattCalibrator))]
+
+
+# ── trials ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Trial(NamedTuple):
+    """Rows, or lines that stand for several rows of the same score, outcome and fold; and their folds."""
+
+    data: FitRows
+    folds: Sequence[Split]
+    loss: ProperLoss
+    weight: FloatArray  # of each line, and the sum of the squared weights of its rows
+    squares: FloatArray
+
+
+def _pooled(trial: _Trial, centers: FloatArray) -> _Trial:
+    """The same with the rows that share fold, outcome and cell of the score as one line, where that saves lines."""
+    data, count = trial.data, len(trial.folds)
+    fold = np.full(data.codes.size, -1)
+    for number, (_, test) in enumerate(trial.folds):
+        fold[test] = number
+    if sum(test.size for _, test in trial.folds) != data.codes.size or fold.min() < 0:
+        return trial  # splits of one's own
+    middle = 0.5 * (centers[1:] + centers[:-1])
+    place = (np.searchsorted(middle, data.score) * data.k + data.codes) * count + fold
+    lines, line = np.unique(place, return_inverse=True)
+    if lines.size == data.codes.size:
+        return trial
+    weight, squares = (np.bincount(line, values, lines.size).astype(float) for values in (trial.weight, trial.squares))
+    cell, rest = np.divmod(lines, data.k * count)
+    codes, fold = np.divmod(rest, count)
+    folds = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(count)]
+    pooled = FitRows(centers[cell], codes, weight, data.k, data.kind)
+    return _Trial(pooled, folds, trial.loss, weight, squares)
+
+
+def _choose(rows: dict[str, FloatArray], trial: _Trial) -> tuple[str, str, dict[str, float], dict[str, float]]:
     """The first candidate within one standard error of the paired difference to the best; the best; how all did."""
-    losses = {name: _mean(losses, weight) for name, losses in rows.items()}
+    losses = {name: _mean(losses, trial) for name, losses in rows.items()}
     best = min(losses, key=lambda name: losses[name])
-    pairs = {name: _paired(losses, rows[best], weight) for name, losses in rows.items()}
+    pairs = {name: _paired(losses, rows[best], trial) for name, losses in rows.items()}
     alike = 1e-9 * abs(losses[best])  # maps that are the same up to rounding
     chosen = next((name for name, (gap, error) in pairs.items() if gap <= error + alike), best)
     return chosen, best, losses, {name: error for name, (_, error) in pairs.items()}
 
 
-def _mean(rows: FloatArray, weight: FloatArray | None) -> float:
+def _mean(rows: FloatArray, trial: _Trial) -> float:
     """The mean of rows that were tested; infinite losses make it infinite."""
     tested = ~np.isnan(rows)
-    return float(np.average(rows[tested], weights=None if weight is None else weight[tested]))
+    return float(np.average(rows[tested], weights=None if trial.data.weight is None else trial.weight[tested]))
 
 
-def _paired(rows: FloatArray, others: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
+def _paired(rows: FloatArray, others: FloatArray, trial: _Trial) -> tuple[float, float]:
     """The mean difference of two lines of losses, and its standard error."""
     with np.errstate(invalid="ignore"):
         gap = rows - others
     tested = ~np.isnan(rows)
-    gap, w = gap[tested], np.ones(int(tested.sum())) if weight is None else weight[tested]
+    gap, w, squares = gap[tested], trial.weight[tested], trial.squares[tested]
     if np.isnan(gap).any():  # both infinite in some row: they cannot be told apart there
         return float("nan"), float("nan")
     mean = float(np.average(gap, weights=w))
     if not np.isfinite(mean):
         return mean, float("nan")
-    return mean, float(np.sqrt((w**2 * (gap - mean) ** 2).sum())) / float(w.sum())
+    return mean, float(np.sqrt((squares * (gap - mean) ** 2).sum())) / float(w.sum())
 
 
 #: The loss of each row that was held out, from its law.
 _Judge = Callable[[FloatArray, FitRows], FloatArray]
 
 
-def _row_losses(candidate: Calibrator, data: FitRows, folds: Sequence[Split], judges: Sequence[_Judge]) -> FloatArray:
+def _row_losses(candidate: Calibrator, trial: _Trial, judges: Sequence[_Judge]) -> FloatArray:
     """A line for each judge: the mean loss of each row under fits that did not see it; NaN where there are none."""
-    shared = candidate._parsed()._shared(data)
+    data, shared = trial.data, candidate._shared(trial.data)
     total, times = np.zeros((len(judges), data.codes.size)), np.zeros(data.codes.size)
-    for train, test in folds:
+    for train, test in trial.folds:
         held = data.part(test)
-        law = clone(shared)._fit(data.part(train))(held.score)
+        law = copy(shared)._fit(data.part(train))(held.score)
         total[:, test] += [judge(law, held) for judge in judges]
         times[test] += 1.0
     with np.errstate(invalid="ignore"):
@@ -353,15 +448,13 @@ def _row_losses(candidate: Calibrator, data: FitRows, folds: Sequence[Split], ju
     return rows
 
 
-def _freed(
-    candidate: Calibrator, data: FitRows, folds: Sequence[Split], loss: ProperLoss, *, falling: bool = False
-) -> FloatArray:
+def _freed(candidate: Calibrator, trial: _Trial, *, falling: bool = False) -> FloatArray:
     """Losses of a map that may reverse the order, and of its values put in the order of the scores."""
 
     def as_it_is(law: FloatArray, held: FitRows) -> FloatArray:
-        return loss.evaluate(law, held.codes)
+        return trial.loss.evaluate(law, held.codes)
 
     def ordered(law: FloatArray, held: FitRows) -> FloatArray:
         return as_it_is(put_in_order(law, -held.score if falling else held.score, held.weight), held)
 
-    return _row_losses(candidate, data, folds, [as_it_is, ordered])
+    return _row_losses(candidate, trial, [as_it_is, ordered])

@@ -1,18 +1,22 @@
-"""Maps of several classes at once: vector, matrix, Dirichlet and polynomial maps of log-probabilities."""
+"""Maps of several classes: vector, matrix, Dirichlet and polynomial maps of log-probabilities; one against the rest."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
+from dataclasses import field, replace
+from typing import Any, cast
 
 import numpy as np
 
 from scoreprism._core.checks import parse_count, parse_number
+from scoreprism._core.numerics import log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._kernels.softmax import fit_softmax
 from scoreprism._maps.parts import Map
-from scoreprism._maps.softmax_map import FEATURES, SoftmaxMap, log_law
+from scoreprism._maps.softmax_map import FEATURES, OneVsRestMap, SoftmaxMap, log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
-from scoreprism.calibrators._calibrator import Calibrator, number, rules
+from scoreprism.calibrators._calibrator import Calibrator, FittedPart, get_calibrator, number, rules, with_parameters
+from scoreprism.calibrators._stepwise import IsotonicCalibrator
 
 _POSITIVE = number("a positive number", lambda v: v > 0.0)
 
@@ -29,6 +33,8 @@ class _SoftmaxCalibrator(Calibrator):
     multiclass = True
     _rules = rules(ridge=_POSITIVE)
     _features = "centered"
+    weights_ = FittedPart("weights", lambda w: np.array(w[:-1]), "Weights of the features, one column per class.")
+    intercepts_ = FittedPart("weights", lambda w: np.array(w[-1]), "Intercepts, one per class.")
 
     ridge: float
 
@@ -49,17 +55,8 @@ class _SoftmaxCalibrator(Calibrator):
         """Penalty of every weight."""
         return np.full(start.shape, self.ridge)
 
-    @property
-    def weights_(self) -> FloatArray:
-        """Weights of the features, one column per class."""
-        return np.array(self._fitted.weights[:-1])
 
-    @property
-    def intercepts_(self) -> FloatArray:
-        """Intercepts, one per class."""
-        return np.array(self._fitted.weights[-1])
-
-
+@with_parameters
 class VectorScalingCalibrator(_SoftmaxCalibrator):
     """
     A slope and an intercept for every class: softmax(a_k · z_k + b_k) (Guo et al. 2017).
@@ -70,8 +67,6 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
     ----------
     ridge : float, default=0.01
         ½·ridge·Σ[(a_k − 1)² + b_k²] is added to the negative log-likelihood, which keeps the fit finite.
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -92,11 +87,10 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
     array([0.5, 0.5, 0.5])
     """
 
-    name = "vector-scaling"
+    ridge: float = 0.01
+    kind: str = "probability"
 
-    def __init__(self, *, ridge: float = 0.01, kind: str = "probability") -> None:
-        self.ridge = ridge
-        self.kind = kind
+    name = "vector-scaling"
 
     def _weights(self, features: FloatArray, data: FitRows) -> FloatArray:
         start = np.stack([np.ones(data.k), np.zeros(data.k)])
@@ -106,6 +100,7 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
         return np.vstack([np.diag(slopes), intercepts])
 
 
+@with_parameters
 class MatrixScalingCalibrator(_SoftmaxCalibrator):
     """
     A full matrix on the log-ratios: softmax(W z + b), with a ridge that pulls W to the identity (Guo et al. 2017).
@@ -116,8 +111,6 @@ class MatrixScalingCalibrator(_SoftmaxCalibrator):
     ----------
     ridge : float, default=1.0
         ½·ridge·(‖W − I‖² + ‖b‖²) is added to the negative log-likelihood.
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -139,14 +132,14 @@ class MatrixScalingCalibrator(_SoftmaxCalibrator):
     True
     """
 
+    ridge: float = 1.0
+    kind: str = "probability"
+
     name = "matrix-scaling"
     most_classes = 20
 
-    def __init__(self, *, ridge: float = 1.0, kind: str = "probability") -> None:
-        self.ridge = ridge
-        self.kind = kind
 
-
+@with_parameters
 class DirichletCalibrator(_SoftmaxCalibrator):
     """
     Dirichlet calibration: softmax(W log p + b), off-diagonal weights and intercepts shrunken (Kull et al. 2019).
@@ -160,8 +153,6 @@ class DirichletCalibrator(_SoftmaxCalibrator):
         Penalty of the off-diagonal weights.
     ridge_intercept : float, default=0.001
         Penalty of the intercepts.
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -182,14 +173,13 @@ class DirichletCalibrator(_SoftmaxCalibrator):
     True
     """
 
+    ridge: float = 0.001
+    ridge_intercept: float = 0.001
+    kind: str = "probability"
+
     name = "dirichlet"
     _rules = rules(ridge=_POSITIVE, ridge_intercept=_POSITIVE)
     _features = "log"
-
-    def __init__(self, *, ridge: float = 0.001, ridge_intercept: float = 0.001, kind: str = "probability") -> None:
-        self.ridge = ridge
-        self.ridge_intercept = ridge_intercept
-        self.kind = kind
 
     def _ridges(self, start: FloatArray, data: FitRows) -> FloatArray:
         k, total = data.k, data.total
@@ -204,6 +194,7 @@ def _parse_degree(value: object, name: str) -> int:
     return parse_count(value, name, 1)
 
 
+@with_parameters
 class PolynomialCalibrator(_SoftmaxCalibrator):
     """
     Multinomial logistic regression on log-ratios, their squares and products, shrunken to the identity.
@@ -217,8 +208,6 @@ class PolynomialCalibrator(_SoftmaxCalibrator):
         ½·ridge·‖weights − identity‖² is added to the negative log-likelihood.
     degree : int, default=2
         1 leaves the squares and products out (then it is matrix scaling).
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -238,15 +227,69 @@ class PolynomialCalibrator(_SoftmaxCalibrator):
     True
     """
 
+    ridge: float = 1.0
+    degree: int = 2
+    kind: str = "probability"
+
     name = "polynomial"
     most_classes = 8
     _rules = rules(degree=_parse_degree, ridge=_POSITIVE)
 
-    def __init__(self, *, ridge: float = 1.0, degree: int = 2, kind: str = "probability") -> None:
-        self.ridge = ridge
-        self.degree = degree
-        self.kind = kind
-
     @property
     def _features(self) -> str:  # type: ignore[override]
         return "squares" if self.degree > 1 else "centered"
+
+
+def _parse_binary(value: str | Calibrator | None, _name: str) -> Calibrator:
+    return (IsotonicCalibrator() if value is None else get_calibrator(value))._parsed()
+
+
+@with_parameters
+class OneVsRestCalibrator(Calibrator):
+    """
+    A binary map for each class against the others, then divided by the sum.
+
+    Parameters
+    ----------
+    calibrator : str or Calibrator, optional
+        The binary calibrator or its name, copied for each class; by default `IsotonicCalibrator`.
+
+    Notes
+    -----
+    Dividing by the sum leaves the class-wise calibration that the binary maps achieved only approximately
+    intact. With two classes it is the binary calibrator itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import BetaCalibrator, OneVsRestCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> law = rng.dirichlet([1, 1, 1], 4000)
+    >>> y = (rng.random(4000)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    >>> rest = OneVsRestCalibrator(BetaCalibrator()).fit(law, y)
+    >>> bool(np.abs(rest.predict_proba(law) - law).mean() < 0.02)
+    True
+    """
+
+    calibrator: str | Calibrator | None = field(default=None, kw_only=False)
+    kind: str = "probability"
+
+    name = "one-vs-rest"
+    multiclass = True
+    _rules = rules(calibrator=_parse_binary)
+
+    @property
+    def _deals_rows(self) -> bool:
+        return isinstance(self.calibrator, Calibrator) and self.calibrator._deals_rows
+
+    def _fit(self, data: FitRows) -> Map:
+        if data.k == 2:
+            return self._fit_binary(data)  # type: ignore[no-any-return]
+        law = np.exp(log_softmax(data.score)) if data.kind == "logit" else data.score
+        hits = [(data.codes == j).astype(np.intp) for j in range(data.k)]
+        columns = [np.ascontiguousarray(law[:, j]) for j in range(data.k)]
+        parts = [FitRows(s, y, data.weight, 2, "probability") for s, y in zip(columns, hits, strict=True)]
+        return OneVsRestMap(data.kind, tuple(self._fit_binary(part) for part in parts))
+
+    def _fit_binary(self, data: FitRows) -> Any:
+        return copy(cast("Calibrator", self.calibrator)).set_params(kind=data.kind)._fit(data)

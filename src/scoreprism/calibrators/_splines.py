@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -28,6 +29,7 @@ from scoreprism.calibrators._calibrator import (
     parse_distance,
     resolve_distance,
     rules,
+    with_parameters,
 )
 from scoreprism.calibrators._kernel_smoothing import parse_bandwidth
 from scoreprism.calibrators._parametric import fit_line
@@ -46,6 +48,7 @@ def _parse_knots(value: object, name: str) -> int:
     return int(parse_number(value, name, "a whole number from 3 to 7", lambda v: v in _KNOTS))
 
 
+@with_parameters
 class NaturalSplineCalibrator(Calibrator):
     """
     Logistic regression on a natural cubic spline in the logit of the score, with a light ridge.
@@ -59,8 +62,6 @@ class NaturalSplineCalibrator(Calibrator):
         Knots, between 3 and 7, at the quantiles of Harrell (2015).
     ridge : float, default=0.1
         ½·ridge·Σ(deviation of the knots' log-odds from a line)² is added to the negative log-likelihood.
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -79,14 +80,13 @@ class NaturalSplineCalibrator(Calibrator):
     array([0.09, 0.38])
     """
 
+    n_knots: int = 5
+    ridge: float = 0.1
+    kind: str = "probability"
+
     name = "natural-spline"
     smooth = True
     _rules = rules(n_knots=_parse_knots, ridge=number("a number of at least 0", lambda v: v >= 0.0))
-
-    def __init__(self, *, n_knots: int = 5, ridge: float = 0.1, kind: str = "probability") -> None:
-        self.n_knots = n_knots
-        self.ridge = ridge
-        self.kind = kind
 
     def _fit(self, data: FitRows) -> Map:
         x = data.logit(data.score)
@@ -159,8 +159,18 @@ def _parse_penalty(value: object, name: str) -> str | float:
     return parse_number(value, name, "'reml', 'gcv', 'cv' or a number of at least 0", lambda v: v >= 0.0)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _PenalisedSpline(Calibrator):
     """What the P-splines below share: parameters, and how the map is found for a shape."""
+
+    link: str = "logit"
+    n_basis: int = 20
+    penalty: str | float = "reml"
+    chart: str = "auto"
+    cv: Any = 5
+    random_state: object = 0
+    clip: str | float = "auto"
+    kind: str = "probability"
 
     smooth = True
     _kept: ClassVar[tuple[str, ...]] = ("penalty_",)
@@ -172,13 +182,9 @@ class _PenalisedSpline(Calibrator):
         clip=parse_distance,
     )
 
-    link: str
-    n_basis: int
-    penalty: str | float
-    chart: str
-    cv: Any
-    random_state: object
-    clip: str | float
+    @property
+    def _deals_rows(self) -> bool:
+        return self.penalty == "cv"
 
     def _solve(
         self,
@@ -210,6 +216,7 @@ class _PenalisedSpline(Calibrator):
         return problem.map(settle(fit.beta))
 
 
+@with_parameters
 class SplineCalibrator(_PenalisedSpline):
     """
     Cubic P-spline with a second-difference penalty, not constrained to be monotone (paper, appendix E.2).
@@ -232,13 +239,9 @@ class SplineCalibrator(_PenalisedSpline):
         0.5 % and 99.5 % quantiles with straight tails; on the probability scale they cover [0, 1].
     cv : int, splitter or iterable, default=5
         Folds of ``penalty="cv"``: random ones, or splits of your own.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
     clip : "auto" or float, default="auto"
         Smallest distance from 0 and 1, kept by cutting. "auto" cuts at 1/(2n) with the identity link; with the logit
         link it bends the map away from the ends instead (see `docs/calibrators.md`).
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -257,31 +260,11 @@ class SplineCalibrator(_PenalisedSpline):
 
     name = "spline"
 
-    def __init__(
-        self,
-        *,
-        link: str = "logit",
-        n_basis: int = 20,
-        penalty: str | float = "reml",
-        chart: str = "auto",
-        cv: Any = 5,
-        random_state: object = 0,
-        clip: str | float = "auto",
-        kind: str = "probability",
-    ) -> None:
-        self.link = link
-        self.n_basis = n_basis
-        self.penalty = penalty
-        self.chart = chart
-        self.cv = cv
-        self.random_state = random_state
-        self.clip = clip
-        self.kind = kind
-
     def _fit(self, data: FitRows) -> Map:
         return self._solve(data, unconstrained if self.link == "identity" else boxed)
 
 
+@with_parameters
 class MonotoneSplineCalibrator(_PenalisedSpline):
     """
     Monotone C² spline: cubic B-splines with nondecreasing coefficients (paper, appendix E.3).
@@ -300,6 +283,14 @@ class MonotoneSplineCalibrator(_PenalisedSpline):
     penalty : {"reml", "gcv", "cv"} or float, default="reml"
         λ of the second-difference penalty, or how it is chosen: restricted maximum likelihood or generalised
         cross-validation of the unconstrained spline, or K-fold cross-validation of the constrained one.
+    chart : {"auto", "logit", "probability"}, default="auto"
+        In which coordinate knots are even: "auto" is that of the link, and the probability with Step A. In the logit
+        they stand between the 0.5 % and 99.5 % quantiles with straight tails; as probabilities they cover [0, 1].
+    cv : int, splitter or iterable, default=5
+        Folds of ``penalty="cv"``: random ones, or splits of your own.
+    clip : "auto" or float, default="auto"
+        Smallest distance from 0 and 1, kept by cutting. "auto" cuts at 1/(2n) with the identity link; with the logit
+        link it bends the map away from the ends instead (see `docs/calibrators.md`).
     bandwidth : None, "rule", "cv" or float, default=None
         Half-width h of the kernel of Step A, which replaces the rows by kernel estimates on an even grid, weighted
         with the kernel mass. None fits the rows themselves.
@@ -309,18 +300,6 @@ class MonotoneSplineCalibrator(_PenalisedSpline):
         Kernel of Step A.
     strict : bool, default=False
         Whether coefficients must increase, by at least 0.001/(k−1), so that no two scores share a value.
-    chart : {"auto", "logit", "probability"}, default="auto"
-        In which coordinate knots are even: "auto" is that of the link, and the probability with Step A. In the logit
-        they stand between the 0.5 % and 99.5 % quantiles with straight tails; as probabilities they cover [0, 1].
-    cv : int, splitter or iterable, default=5
-        Folds of ``penalty="cv"``: random ones, or splits of your own.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
-    clip : "auto" or float, default="auto"
-        Smallest distance from 0 and 1, kept by cutting. "auto" cuts at 1/(2n) with the identity link; with the logit
-        link it bends the map away from the ends instead (see `docs/calibrators.md`).
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -348,6 +327,11 @@ class MonotoneSplineCalibrator(_PenalisedSpline):
     True
     """
 
+    bandwidth: str | float | None = None
+    grid_size: int | None = None
+    kernel: str = "triweight"
+    strict: bool = False
+
     name = "monotone-spline"
     monotone = True
     _kept = ("penalty_", "bandwidth_")
@@ -357,35 +341,6 @@ class MonotoneSplineCalibrator(_PenalisedSpline):
         bandwidth=optional(parse_bandwidth),
         grid_size=optional(at_least(2)),
     )
-
-    def __init__(
-        self,
-        *,
-        link: str = "logit",
-        n_basis: int = 20,
-        penalty: str | float = "reml",
-        bandwidth: str | float | None = None,
-        grid_size: int | None = None,
-        kernel: str = "triweight",
-        strict: bool = False,
-        chart: str = "auto",
-        cv: Any = 5,
-        random_state: object = 0,
-        clip: str | float = "auto",
-        kind: str = "probability",
-    ) -> None:
-        self.link = link
-        self.n_basis = n_basis
-        self.penalty = penalty
-        self.bandwidth = bandwidth
-        self.grid_size = grid_size
-        self.kernel = kernel
-        self.strict = strict
-        self.chart = chart
-        self.cv = cv
-        self.random_state = random_state
-        self.clip = clip
-        self.kind = kind
 
     def _fit(self, data: FitRows) -> Map:
         step = None

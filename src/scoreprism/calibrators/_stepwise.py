@@ -13,22 +13,25 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.bins import auto_bins, equal_mass_cuts
 from scoreprism._kernels.isotonic import Ladder, isotonic_blocks, isotonic_ladder, pool_ties
 from scoreprism._kernels.local_shifts import flattened, local_shifts
-from scoreprism._maps.binary_map import BinaryMap, BrokenLine, Curve, Steps, Sum, least_distance
+from scoreprism._maps.binary_map import BinaryMap, BrokenLine, MapCurve, Steps, Sum, least_distance
 from scoreprism._maps.parts import Map
 from scoreprism._sample.fit_rows import Batch, FitRows
 from scoreprism.calibrators._calibrator import (
     Calibrator,
+    FittedPart,
     at_least,
     one_of,
     optional,
     parse_distance,
     resolve_distance,
     rules,
+    with_parameters,
 )
 from scoreprism.calibrators._parametric import fit_line
 from scoreprism.calibrators._splines import NaturalSplineCalibrator
 
 
+@with_parameters
 class IsotonicCalibrator(Calibrator):
     """
     Isotonic regression by pooling adjacent violators (paper, appendix E.1).
@@ -66,22 +69,15 @@ class IsotonicCalibrator(Calibrator):
     array([0.167, 0.25 , 0.417, 0.583, 0.75 , 0.833])
     """
 
+    interpolation: str = "centered"
+    shrink: bool = True
+    clip: str | float = "auto"
+    kind: str = "probability"
+
     name = "isotonic"
     monotone = True
+    n_blocks_ = FittedPart("curve.values", lambda values: len(np.unique(values)), "Number of different values.")
     _rules = rules(interpolation=one_of("centered", "linear", "step"), clip=parse_distance)
-
-    def __init__(
-        self,
-        *,
-        interpolation: str = "centered",
-        shrink: bool = True,
-        clip: str | float = "auto",
-        kind: str = "probability",
-    ) -> None:
-        self.interpolation = interpolation
-        self.shrink = shrink
-        self.clip = clip
-        self.kind = kind
 
     def _fit(self, data: FitRows) -> Map:
         ladder = isotonic_ladder(data.score, data.y, data.weight)
@@ -107,12 +103,6 @@ class IsotonicCalibrator(Calibrator):
             np.clip(law, low, 1.0 - low, out=law)
         return found
 
-    @property
-    def n_blocks_(self) -> int:
-        """Number of different values."""
-        values: FloatArray = self._fitted.curve.values
-        return len(np.unique(values))
-
 
 def _shrunken(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:
     """Blocks with one pseudo-observation at the base rate each, pooled again so that values do not fall."""
@@ -125,7 +115,7 @@ def _shrunken(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:
     return Ladder(first, last, center, held, np.add.reduceat(ladder.events, blocks.start)), blocks.value
 
 
-def _curve(ladder: Ladder, value: FloatArray, interpolation: str) -> Curve:
+def _curve(ladder: Ladder, value: FloatArray, interpolation: str) -> MapCurve:
     """Blocks as a curve; values are made nondecreasing to the last bit."""
     value = np.maximum.accumulate(value)
     if interpolation == "step":
@@ -141,6 +131,7 @@ def _bin_sums(bins: IntArray, count: int, *columns: FloatArray) -> list[FloatArr
     return [np.bincount(bins, column, count).astype(np.float64) for column in columns]
 
 
+@with_parameters
 class BinningCalibrator(Calibrator):
     """
     Histogram binning: the event rate of each bin of the score (Zadrozny & Elkan 2001).
@@ -153,8 +144,6 @@ class BinningCalibrator(Calibrator):
         Bins of equal mass, or of equal width between the smallest and the largest score.
     clip : "auto" or float, default="auto"
         Smallest distance from 0 and 1; "auto" is 1/(2n).
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -173,16 +162,15 @@ class BinningCalibrator(Calibrator):
     array([0.5  , 0.875])
     """
 
-    name = "binning"
-    _rules = rules(n_bins=at_least(1), strategy=one_of("quantile", "uniform"), clip=parse_distance)
+    n_bins: int = 10
+    strategy: str = "quantile"
+    clip: str | float = "auto"
+    kind: str = "probability"
 
-    def __init__(
-        self, *, n_bins: int = 10, strategy: str = "quantile", clip: str | float = "auto", kind: str = "probability"
-    ) -> None:
-        self.n_bins = n_bins
-        self.strategy = strategy
-        self.clip = clip
-        self.kind = kind
+    name = "binning"
+    edges_ = FittedPart("curve.starts", lambda starts: np.array(starts[1:]), "Cuts between bins.")
+    values_ = FittedPart("curve.values", np.array, "Event rates, before clipping.")
+    _rules = rules(n_bins=at_least(1), strategy=one_of("quantile", "uniform"), clip=parse_distance)
 
     def _fit(self, data: FitRows) -> Map:
         low, high = float(data.score.min()), float(data.score.max())
@@ -199,16 +187,6 @@ class BinningCalibrator(Calibrator):
         steps = Steps(starts, events[full] / held[full])
         return BinaryMap(data.chart("score"), steps, "identity", resolve_distance(self.clip, data))
 
-    @property
-    def edges_(self) -> FloatArray:
-        """Cuts between bins."""
-        return np.array(self._fitted.curve.starts[1:])
-
-    @property
-    def values_(self) -> FloatArray:
-        """Event rates, before clipping."""
-        return np.array(self._fitted.curve.values)
-
 
 def _parse_bins(value: object, name: str) -> str | int:
     return "auto" if isinstance(value, str) and value == "auto" else parse_count(value, name, 1)
@@ -221,6 +199,7 @@ def _parse_edges(value: object, name: str) -> FloatArray:
     return edges
 
 
+@with_parameters
 class BinEffectsCalibrator(Calibrator):
     """
     Platt's line plus a shrunken effect for each bin of equal mass, for maps that are neither monotone nor smooth.
@@ -235,8 +214,6 @@ class BinEffectsCalibrator(Calibrator):
         Number of bins; "auto" is ⌈2 n^(1/3)⌉.
     edges : array-like of shape (b − 1,), optional
         Cuts between bins, on the scale of the scores, instead of equal mass. Folds of one data set should share them.
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -257,14 +234,14 @@ class BinEffectsCalibrator(Calibrator):
     True
     """
 
+    n_bins: str | int = "auto"
+    edges: Any = None
+    kind: str = "probability"
+
     name = "bin-effects"
+    effects_ = FittedPart("curve.second.values", np.array, "Bin effects.")
     _kept = ("variance_",)
     _rules = rules(edges=optional(_parse_edges), n_bins=_parse_bins)
-
-    def __init__(self, *, n_bins: str | int = "auto", edges: Any = None, kind: str = "probability") -> None:
-        self.n_bins = n_bins
-        self.edges = edges
-        self.kind = kind
 
     def _fit(self, data: FitRows) -> Map:
         line, _ = fit_line(data)
@@ -292,11 +269,6 @@ class BinEffectsCalibrator(Calibrator):
             return self
         return BinEffectsCalibrator(edges=equal_mass_cuts(data.score, data.weight, self._count(data)), kind=self.kind)
 
-    @property
-    def effects_(self) -> FloatArray:
-        """Bin effects."""
-        return np.array(self._fitted.curve.second.values)
-
 
 def _shrunken_effects(
     bins: IntArray, count: int, offset: FloatArray, y: FloatArray, weight: FloatArray
@@ -321,6 +293,7 @@ def _shrunken_effects(
     return effects, variance
 
 
+@with_parameters
 class TreeCalibrator(Calibrator):
     """
     A natural spline with local shifts of its log-odds: the map that finds jumps, bumps and tables of means.
@@ -329,11 +302,6 @@ class TreeCalibrator(Calibrator):
     of the spline; all prunings of this tree, all levels of it, and (where scores are tied) a shift for every distinct
     score are averaged by how well they explain the outcomes (Willems et al. 1995, context-tree weighting). Where the
     spline fits, hardly anything is shifted. Not monotone.
-
-    Parameters
-    ----------
-    kind : {"probability", "logit"}, default="probability"
-        What scores are.
 
     Attributes
     ----------
@@ -351,10 +319,11 @@ class TreeCalibrator(Calibrator):
     array([0.2, 0.7])
     """
 
-    name = "tree"
+    kind: str = "probability"
 
-    def __init__(self, *, kind: str = "probability") -> None:
-        self.kind = kind
+    name = "tree"
+    starts_ = FittedPart("curve.second.starts", np.array, "Logits from which on a shift holds.")
+    shifts_ = FittedPart("curve.second.values", np.array, "The shifts.")
 
     def _fit(self, data: FitRows) -> Map:
         base = NaturalSplineCalibrator(kind=self.kind)._fit(data)
@@ -380,13 +349,3 @@ class TreeCalibrator(Calibrator):
         whole = batch.whole.sum(axis=0)
         shift = local_shifts(gradient, information, law.mean(axis=0), whole, total, single=batch.single)
         return batch.kept_inside(clipped_sigmoid(log_odds(law) + shift))
-
-    @property
-    def starts_(self) -> FloatArray:
-        """Logits from which on a shift holds."""
-        return np.array(self._fitted.curve.second.starts)
-
-    @property
-    def shifts_(self) -> FloatArray:
-        """The shifts."""
-        return np.array(self._fitted.curve.second.values)

@@ -12,11 +12,11 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
 from scoreprism._maps.binary_map import BinaryMap, Chart, Steps
-from scoreprism._maps.formula import Term
+from scoreprism._maps.formula import FormulaTerm
 from scoreprism._maps.parts import Map, MapPart, Part, require
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import make_folds
-from scoreprism.calibrators._calibrator import Calibrator, one_of, rules
+from scoreprism.calibrators._calibrator import Calibrator, one_of, rules, with_parameters
 
 #: Weights that differ by more than this factor are handled one place at a time, for up to so many different scores.
 _SPAN, _MOST = 1e8, 4000
@@ -253,11 +253,12 @@ class VennAbersMap(MapPart):
     def __call__(self, score: FloatArray) -> FloatArray:
         return self.merged(score)
 
-    def formula(self, score: Term) -> Term:
+    def formula(self, score: FormulaTerm) -> FormulaTerm:
         """The merged probability as one choice among all steps."""
         return self.merged.formula(score)
 
 
+@with_parameters
 class VennAbersCalibrator(Calibrator):
     """
     Inductive or cross Venn–Abers prediction (Vovk & Petej 2014; Vovk, Petej & Fedorova 2015).
@@ -293,17 +294,18 @@ class VennAbersCalibrator(Calibrator):
     array([0.25, 0.5 , 0.75])
     """
 
+    cv: Any = None
+    merge: str = "log"
+    random_state: object = 0
+    kind: str = "probability"
+
     name = "venn-abers"
     monotone = True
     _rules = rules(merge=one_of("log", "brier"))
 
-    def __init__(
-        self, *, cv: Any = None, merge: str = "log", random_state: object = 0, kind: str = "probability"
-    ) -> None:
-        self.cv = cv
-        self.merge = merge
-        self.random_state = random_state
-        self.kind = kind
+    @property
+    def _deals_rows(self) -> bool:
+        return self.cv is not None
 
     def _fit(self, data: FitRows) -> Map:
         parts = [data]

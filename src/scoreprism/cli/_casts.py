@@ -2,89 +2,117 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scoreprism._core.checks import refuse
-from scoreprism.cli._words import at, count, shown
+from scoreprism._findings.wording import plural
+from scoreprism.cli._words import at, quote, several
 
 if TYPE_CHECKING:
     import polars as pl
 
 #: How files spell "missing", in lower case.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "-", ".", "?", "<na>", "nat")
-MISSING_LABEL = "(missing)"
+#: The segment of rows that have none.
+_MISSING_LABEL = "(missing)"
+#: More classes than this are taken for a mistake.
+_MOST_CLASSES = 100
+_INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})(\.0*)?")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+_QUARTER = re.compile(r"[0-9]{4}-?[Qq][1-4]")
+#: Labels up to this length are kept in an array of text; longer ones would make every row as long as the longest.
+_LONGEST = 64
+_USUAL_TIMES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
 
 
-def as_strings(series: pl.Series, role: str) -> pl.Series:
-    """A column as text: of a typed column, what a person would write."""
+# ── text ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _to_strings(series: pl.Series, role: str) -> pl.Series:
+    """A column as text without blanks around it: of a typed column, what a person would write."""
     import polars as pl
 
-    if series.dtype == pl.String:
-        return series
     if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object):
         refuse(f"{role} must hold plain values", f"values of type {series.dtype}", "Split it into columns first.")
-    return series.cast(pl.String)
+    return series.cast(pl.String).str.strip_chars()
 
 
-def is_missing(strings: pl.Series) -> pl.Series:
+def _is_missing(strings: pl.Series) -> pl.Series:
     """Where text says that there is nothing."""
+    return strings.str.to_lowercase().is_in(list(MISSING)).fill_null(value=True)
+
+
+def to_text(series: pl.Series, role: str, known: Collection[str] = ()) -> pl.Series:
+    """A column as text; null where it is missing, which `known` words are not."""
+    strings = _to_strings(series, role)
+    distinct = strings.unique().drop_nulls()  # a look at the distinct values spares one at every row
+    absent = [text for text in distinct.filter(_is_missing(distinct)).to_list() if text not in known]
+    return strings.set(strings.is_in(absent).fill_null(value=False), None) if absent else strings
+
+
+def to_array(series: pl.Series) -> NDArray[Any]:
+    """A column without missing values as an array."""
     import polars as pl
 
-    blank = strings.str.strip_chars().str.to_lowercase()
-    return (blank.is_in(pl.Series(list(MISSING))) | blank.is_null()).fill_null(value=True)
+    if series.dtype != pl.String:
+        return series.to_numpy()
+    distinct = series.unique()
+    table = np.array(distinct.to_list(), dtype=object)
+    if max((len(text) for text in table), default=0) <= _LONGEST:
+        table = table.astype(str)
+    codes = series.replace_strict(distinct, pl.Series(range(len(distinct))), return_dtype=pl.UInt32)
+    return np.asarray(table[codes.to_numpy()])
 
 
-def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool = False) -> pl.Series:
-    """A column as finite numbers."""
+def to_segments(series: pl.Series, role: str) -> NDArray[Any]:
+    """Labels of segments as text; rows without one are a segment too."""
+    return to_array(to_text(series, role).fill_null(_MISSING_LABEL))
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
+    """A column as finite numbers; null where a value is missing."""
     import polars as pl
 
-    if series.dtype.is_numeric():
-        numbers = series.cast(pl.Float64)
-        numbers = numbers.set(numbers.is_nan().fill_null(value=False), None)
-        _require_finite(numbers, role)
+    if series.dtype.is_numeric() or series.dtype == pl.Null:
+        numbers = series.cast(pl.Float64).fill_nan(None)
+        places = numbers.is_infinite().fill_null(value=False).arg_true()
+        if len(places):
+            got = f"{numbers[int(places[0])]} in {at(places[0])} ({plural(len(places), 'such value')})"
+            refuse(f"{role} must hold finite numbers", got, "Correct or drop these rows.")
         return numbers
-    if series.dtype == pl.Null:
-        return series.cast(pl.Float64)
     if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
         refuse(f"{role} must hold numbers", f"values of type {series.dtype}", "Convert the column first.")
-    strings = as_strings(series, role)
-    numbers, bad = parsed(strings, decimal_comma=decimal_comma)
-    if bad.any():
-        _refuse_text(strings, bad, role, decimal_comma)
+    numbers, bad = _parse_numbers(_to_strings(series, role), decimal_comma)
+    if len(bad):
+        value = str(series[bad[0]])
+        got = f"{quote(value)} in {at(bad[0])} ({plural(len(bad), 'such value')})"
+        refuse(f"{role} must hold numbers", got, _hint(value.strip(), decimal_comma))
     return numbers
 
 
-def parsed(strings: pl.Series, *, decimal_comma: bool) -> tuple[pl.Series, pl.Series]:
+def _parse_numbers(strings: pl.Series, decimal_comma: bool) -> tuple[pl.Series, list[int]]:
     """Numbers, null where text is missing or bad; and where it is bad."""
     import polars as pl
 
-    numbers = _cast(strings, decimal_comma)
-    odd = ~numbers.is_finite().fill_null(value=False)
-    if not odd.any():
-        return numbers, odd
-    rest = strings.filter(odd)
-    again = _cast(rest.str.strip_chars(), decimal_comma)
-    fine = again.is_finite().fill_null(value=False)
-    bad = ~fine & ~is_missing(rest)
-    places = odd.arg_true()
-    again = pl.select(pl.when(fine).then(again).otherwise(None)).to_series()
-    return numbers.scatter(places, again), odd.scatter(places, bad)
-
-
-def _cast(strings: pl.Series, decimal_comma: bool) -> pl.Series:
-    import polars as pl
-
+    written = strings
     if decimal_comma:  # a point is then a thousands separator, or a mistake: no guess
-        clean = strings.str.replace(",", ".", literal=True)
-        strings = pl.select(pl.when(strings.str.contains(".", literal=True)).then(None).otherwise(clean)).to_series()
-    return strings.cast(pl.Float64, strict=False)
-
-
-def _refuse_text(strings: pl.Series, bad: pl.Series, role: str, decimal_comma: bool) -> NoReturn:
-    places = bad.arg_true()
-    value = str(strings[int(places[0])])
-    where = f"{shown(value)} in {at(places[0])} ({count(len(places), 'such value')})"
-    refuse(f"{role} must hold numbers", where, _hint(value.strip(), decimal_comma))
+        points = strings.str.contains(".", literal=True).fill_null(value=False)
+        written = strings.str.replace(",", ".", literal=True).set(points, None)
+    numbers = written.cast(pl.Float64, strict=False)
+    odd = ~numbers.is_finite().fill_null(value=False)
+    bad = odd.arg_true().filter(~_is_missing(strings.filter(odd)))
+    return numbers.set(odd, None), bad.to_list()
 
 
 def _hint(value: str, decimal_comma: bool) -> str:
@@ -99,22 +127,17 @@ def _hint(value: str, decimal_comma: bool) -> str:
     return f"Correct these values, or leave them empty and pass --drop-missing (missing: {', '.join(MISSING[1:8])})."
 
 
-def _require_finite(numbers: pl.Series, role: str) -> None:
-    places = numbers.is_infinite().fill_null(value=False).arg_true()
-    if len(places):
-        refuse(
-            f"{role} must hold finite numbers",
-            f"{numbers[int(places[0])]} in {at(places[0])} ({count(len(places), 'such value')})",
-            "Correct or drop these rows.",
-        )
+def to_probabilities(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
+    """A column as numbers in [0, 1]; percentages and log-odds are not guessed."""
+    numbers = to_numbers(series, role, decimal_comma=decimal_comma)
+    outside = ((numbers < 0.0) | (numbers > 1.0)).arg_true()
+    if len(outside):
+        _refuse_outside(numbers, outside, role)
+    return numbers
 
 
-def require_probabilities(numbers: pl.Series, role: str) -> None:
-    """Refuse what is outside [0, 1]; percentages and log-odds are not guessed."""
-    low, high = _number(numbers.min()), _number(numbers.max())
-    if low >= 0.0 and high <= 1.0:
-        return
-    places = ((numbers < 0.0) | (numbers > 1.0)).fill_null(value=False).arg_true()
+def _refuse_outside(numbers: pl.Series, outside: pl.Series, role: str) -> NoReturn:
+    low, high = (float(value) for value in (numbers.min(), numbers.max()))  # type: ignore[arg-type]
     if low >= -1e-6 and high <= 1.0 + 1e-6:
         remedy = "If this is rounding, cut the values off at 0 and 1 first."
     elif low < 0.0:
@@ -125,37 +148,161 @@ def require_probabilities(numbers: pl.Series, role: str) -> None:
         remedy = "A score must be a probability: recalibrate it first if it is a number of points."
     refuse(
         f"{role} must hold probabilities between 0 and 1",
-        f"{numbers[int(places[0])]!r} in {at(places[0])} ({len(places)} of {len(numbers)} values outside)",
+        f"{numbers[int(outside[0])]!r} in {at(outside[0])} ({len(outside)} of {len(numbers)} values outside)",
         remedy,
     )
 
 
-def require_nonnegative(numbers: pl.Series, role: str) -> None:
-    """Refuse weights that are negative, or all zero."""
-    places = (numbers < 0.0).fill_null(value=False).arg_true()
+def to_weights(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
+    """A column as weights, none of which is negative, and not all zero."""
+    numbers = to_numbers(series, role, decimal_comma=decimal_comma)
+    places = (numbers < 0.0).arg_true()
     if len(places):
-        where = f"{numbers[int(places[0])]!r} in {at(places[0])} ({count(len(places), 'such value')})"
+        where = f"{numbers[int(places[0])]!r} in {at(places[0])} ({plural(len(places), 'such value')})"
         refuse(f"{role} must hold weights of at least 0", where, "Use 0 to leave a row out.")
     if not (numbers > 0.0).any():
         refuse(f"{role} must have a weight above 0", f"{len(numbers)} zeros", "Leave --weight out for equal weights.")
+    return numbers
 
 
-def _number(value: Any) -> float:
-    return 0.0 if value is None else float(value)
-
-
-def to_feature(series: pl.Series, name: str, *, decimal_comma: bool) -> tuple[pl.Series, int | None]:
-    """A feature: numbers if every value that is there is one, else text."""
+def to_feature(series: pl.Series, role: str, *, decimal_comma: bool) -> tuple[pl.Series, int | None]:
+    """Numbers if every value that is there is one, else text; and the first that is none, if others are."""
     import polars as pl
 
     if series.dtype == pl.Boolean or series.dtype.is_numeric() or series.dtype == pl.Null:
         return series.cast(pl.Float64).fill_nan(None), None
     if series.dtype.is_temporal():
         return series, None
-    strings = as_strings(series, f"feature {shown(name)}")
-    numbers, bad = parsed(strings, decimal_comma=decimal_comma)
-    if not bad.any():
+    strings = _to_strings(series, role)
+    numbers, bad = _parse_numbers(strings, decimal_comma)
+    if not bad:
         return numbers, None
-    mixed = numbers.null_count() < len(numbers)
-    text = pl.select(pl.when(is_missing(strings)).then(None).otherwise(strings.str.strip_chars())).to_series()
-    return text, int(bad.arg_true()[0]) if mixed else None
+    return strings.set(_is_missing(strings), None), bad[0] if numbers.null_count() < len(numbers) else None
+
+
+# ── outcomes ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_outcomes(series: pl.Series, role: str, known: Collection[str]) -> pl.Series:
+    """Outcomes: integers, booleans or strings; null where one is missing, which `known` words are not."""
+    import polars as pl
+
+    if series.dtype.is_temporal():
+        refuse(f"{role} must hold labels", f"values of type {series.dtype}", "Name the column of the outcomes.")
+    if series.dtype == pl.Boolean or series.dtype.is_integer():
+        _require_few(series.drop_nulls().unique().sort().to_list(), role)
+        return series
+    if series.dtype.is_float() or series.dtype.is_decimal():
+        series = series.cast(pl.Float64).fill_nan(None)
+    strings = to_text(series, role, known if series.dtype == pl.String else ())
+    distinct = strings.drop_nulls().unique().sort().to_list()
+    if not distinct:
+        words = [text for text in _to_strings(series, role).drop_nulls().unique().sort().to_list() if text]
+        written = f", written {several(words, 5)}" if words else ""
+        remedy = "Name the column of the outcomes." + (" If these are labels, rename them." if words else "")
+        refuse(f"{role} must hold labels", f"only missing values{written}", remedy)
+    labels = _parse_labels(distinct, role)
+    _require_few(labels, role)
+    if isinstance(labels[0], str):
+        return strings
+    kind = pl.Boolean() if isinstance(labels[0], bool) else pl.Int64()
+    meaning = dict(zip(distinct, labels, strict=True))
+    return strings.replace_strict(meaning, default=None, return_dtype=kind)
+
+
+def _parse_labels(distinct: Sequence[str], role: str) -> list[Any]:
+    """What each distinct text says."""
+    folded = [text.casefold() for text in distinct]
+    if all(text in {"true", "false"} for text in folded):
+        return [text == "true" for text in folded]
+    if all(_WHOLE.fullmatch(text) for text in distinct):
+        return [int(text.partition(".")[0] or 0) for text in distinct]
+    if all(_DECIMAL.fullmatch(text) for text in distinct) and not all(text.isdigit() for text in distinct):
+        first = next(text for text in distinct if not _WHOLE.fullmatch(text))
+        remedy = "Name the column of the outcomes: classes, not amounts."
+        if all(0.0 <= float(text) <= 1.0 for text in distinct):
+            remedy = "Is this a column of scores? Name that of the outcomes; soft labels must be made 0 or 1 first."
+        got = f"{quote(first)} among {plural(len(distinct), 'distinct number')}"
+        refuse(f"{role} must hold labels of classes", got, remedy)
+    return list(distinct)
+
+
+def _require_few(labels: Sequence[Any], role: str) -> None:
+    if not labels:
+        refuse(f"{role} must hold labels", "only missing values", "Name the column of the outcomes.")
+    if len(labels) > _MOST_CLASSES:
+        got = f"{len(labels)} distinct values: {several(labels, 5)}"
+        rule = f"{role} must hold at most {_MOST_CLASSES} classes"
+        refuse(rule, got, "Name the column of the outcomes, or join rare classes.")
+
+
+def is_integer(text: str) -> bool:
+    """Whether a text is a whole number."""
+    return _INTEGER.fullmatch(text) is not None
+
+
+def match_label(text: str, labels: Sequence[Any]) -> Any:
+    """The label that a text means: the very text, else the same number or truth value; None if there is none."""
+    for label in labels:
+        if text == str(label) or (isinstance(label, bool) and text.casefold() == str(label).casefold()):
+            return label
+    if all(not isinstance(label, str) for label in labels) and _WHOLE.fullmatch(text.strip()):
+        wanted = int(text.strip().partition(".")[0])
+        return next((label for label in labels if label == wanted), None)
+    return None
+
+
+# ── times ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_times(series: pl.Series, role: str, form: str | None) -> pl.Series:
+    """Times: dates, or integers and quarters that are in order as they are."""
+    import polars as pl
+
+    if series.dtype.is_integer() and form is None:
+        return series.cast(pl.Int64)
+    if series.dtype in (pl.Date, pl.Datetime):
+        zoned = isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone is not None
+        return (series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else series).cast(
+            pl.Datetime("us")
+        )
+    if series.dtype.is_float() or series.dtype.is_temporal():
+        refuse(f"{role} must hold dates or whole numbers", f"values of type {series.dtype}", "Convert it first.")
+    strings = to_text(series, role)
+    for usual in _USUAL_TIMES if form is None else ():  # spares a Python object for each time
+        times = strings.str.to_datetime(usual, strict=False, time_unit="us")
+        if times.null_count() == strings.null_count():
+            return times
+    distinct = strings.drop_nulls().unique(maintain_order=True)  # the first bad one is named
+    texts = distinct.to_list()
+    if form is None and all(map(is_integer, texts)):
+        return strings.cast(pl.Int64)
+    if form is None and all(_QUARTER.fullmatch(text) for text in texts):
+        return strings.str.replace("-", "", literal=True).str.to_uppercase()
+    found = pl.Series(_parse_times(texts, strings, role, form), dtype=pl.Datetime("us"))
+    return strings.replace_strict(distinct, found, default=None, return_dtype=pl.Datetime("us"))
+
+
+def _parse_times(texts: list[str], strings: pl.Series, role: str, form: str | None) -> list[datetime]:
+    times: list[datetime] = []
+    for text in texts:
+        try:
+            if form is not None:
+                times.append(datetime.strptime(text, form))  # noqa: DTZ007 - zones are kept
+            else:
+                times.append(datetime.fromisoformat(f"{text}-01" if _MONTH.fullmatch(text) else text))
+        except (ValueError, OverflowError, re.error):
+            _refuse_time(text, strings, role, form)
+    zoned = [time for time in times if time.tzinfo is not None]
+    if 0 < len(zoned) < len(times):
+        got = f"{len(zoned)} of {len(times)} with one"
+        refuse(f"{role} must have a time zone everywhere or nowhere", got, "Add it.")
+    return [time.astimezone(UTC).replace(tzinfo=None) for time in times] if zoned else times
+
+
+def _refuse_time(text: str, strings: pl.Series, role: str, form: str | None) -> NoReturn:
+    got = f"{quote(text)} in {at((strings == text).arg_true()[0])}"
+    if form is not None:
+        refuse(f"{role} must hold times written as {quote(form)}", got, "Correct the values or --time-format.")
+    remedy = "Pass --time-format, for example '%d/%m/%Y' for 03/04/2024 on the third of April."
+    refuse(f"{role} must hold ISO dates (2024-04-03) or whole numbers", got, remedy)

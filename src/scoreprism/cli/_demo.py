@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from scoreprism.cli._options import FORCE, RANDOM, SHOWN, Command, options
-from scoreprism.cli._output import Voice, emit, outputs
+from scoreprism.cli._output import Voice, emit, outputs, shorten
 from scoreprism.cli._types import FILE
 
 if TYPE_CHECKING:
-    from scoreprism.report import Report, Section
+    from scoreprism.report import Report
 
 #: How a page of the demonstration ends: with a digest of all that stands before it.
 _MARK = "<!-- written by scoreprism demo: {} -->\n"
@@ -37,10 +37,8 @@ def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force:
 
     Writes the report, and prints its verdict. A page that a demonstration wrote, and nobody changed, is replaced.
     """
-    from dataclasses import replace
-
     from scoreprism._core.atomic_files import write_text
-    from scoreprism.report._report import require_ending
+    from scoreprism._document.model import require_ending
 
     voice = Voice(quiet)
     if save_data:
@@ -53,7 +51,7 @@ def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force:
         found = _reported(voice, seed, jobs)
         text = getattr(found, way)()
         where = write_text(target, lambda: _marked(text) if way == "to_html" else text, overwrite=replaced)
-    emit(replace(found, sections=(_short(found["verdict"]),)), form)
+    emit(shorten(found), form)
     voice.say(f"wrote {where}: open it in a browser")
 
 
@@ -70,16 +68,6 @@ def _is_ours(path: Path) -> bool:
         return False
     found = _MARKED.search(content)
     return found is not None and hashlib.sha256(content[: found.start()]).hexdigest().encode() == found[1]
-
-
-def _short(verdict: Section) -> Section:
-    """The verdict, and all models at a glance."""
-    from dataclasses import replace
-
-    from scoreprism.report import Notice
-
-    kept = (block for block in verdict.blocks if isinstance(block, Notice) or block.key == "glance")
-    return replace(verdict, blocks=tuple(kept))
 
 
 def _reported(voice: Voice, seed: int, jobs: int | None) -> Report:
@@ -100,9 +88,9 @@ def _reported(voice: Voice, seed: int, jobs: int | None) -> Report:
 
 def _write_example(path: str, voice: Voice, *, force: bool) -> None:
     """Write the predictions that the demonstration and the documentation are about."""
-    from scoreprism.cli._columns import require_table, write_frame
+    from scoreprism.cli._apply_map import require_ending, write_frame
     from scoreprism.cli._example import example_predictions
 
     targets = outputs((path,), force=force)
-    require_table(targets[0])
+    require_ending(targets[0])
     write_frame(example_predictions(), targets[0], None, voice, overwrite=force)

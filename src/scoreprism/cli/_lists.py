@@ -14,7 +14,8 @@ def losses(form: str) -> None:
     """List the losses that can be named, with their formulas."""
     from dataclasses import fields
 
-    from scoreprism.cli._answers import answer, make_table
+    from scoreprism._document.model import make_table
+    from scoreprism.cli._answers import answer
     from scoreprism.losses import LOSSES, get_loss
 
     rows = []
@@ -26,19 +27,19 @@ def losses(form: str) -> None:
         ))  # fmt: skip
     columns = {"name": "loss", "parameters": "parameters", "formula": "formula", "classes": "classes"}
     columns |= {"strictly_proper": "strictly proper"}
-    table = make_table(
-        "losses", "Names, formulas, promises", {key: (title, "text") for key, title in columns.items()}, rows
-    )
+    heads = [(key, title, "text") for key, title in columns.items()]
+    table = make_table("losses", "Names, formulas, promises", heads, rows)
     headline = "Proper losses: predicting the truth is never worse. Parameters are given as in tsallis:alpha=1.5."
-    emit(answer("losses", "Losses", headline, table), form)
+    emit(answer("losses", headline, table), form)
 
 
 @click.command(cls=Command)
 @options(FORMAT)
 def calibrators(form: str) -> None:
     """List the recalibration maps that can be named, with what they promise."""
+    from scoreprism._document.model import make_table
     from scoreprism.calibrators import CALIBRATORS
-    from scoreprism.cli._answers import answer, make_table
+    from scoreprism.cli._answers import answer
 
     rows = []
     for name, cls in CALIBRATORS.items():
@@ -47,11 +48,10 @@ def calibrators(form: str) -> None:
         rows.append((name, order, _yes(cls.smooth), "any" if cls.multiclass else "2", about))
     columns = {"name": "map", "keeps_order": "keeps the order", "smooth": "smooth", "classes": "classes"}
     columns |= {"about": "what it is"}
-    table = make_table(
-        "calibrators", "Names and promises", {key: (title, "text") for key, title in columns.items()}, rows
-    )
+    heads = [(key, title, "text") for key, title in columns.items()]
+    table = make_table("calibrators", "Names and promises", heads, rows)
     headline = "Maps from a score to P(event | score). What is promised holds for every data set."
-    emit(answer("calibrators", "Recalibration maps", headline, table), form)
+    emit(answer("calibrators", headline, table), form)
 
 
 def _yes(flag: bool) -> str:

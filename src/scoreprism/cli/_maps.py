@@ -21,12 +21,12 @@ from scoreprism.cli._options import (
     options,
 )
 from scoreprism.cli._output import Voice, emit, emit_bytes, outputs
-from scoreprism.cli._summaries import summarized, told
+from scoreprism.cli._summaries import find_suspects, keep_section, summarized
 from scoreprism.cli._types import FILE, Named
 
 if TYPE_CHECKING:
+    from scoreprism import Sample
     from scoreprism.calibrators import Calibrator
-    from scoreprism.cli._predictions import Predictions
     from scoreprism.report import Report
 
 #: What quotes names, and the type of double precision, in the SQL of each database.
@@ -64,16 +64,13 @@ def recalibrate(file: str, method: str, order: str | None, save: str | None, for
     kept is fitted on all rows.
     """
     from scoreprism._core.atomic_files import write_text
-    from scoreprism.calibrators import SelectedCalibrator, get_calibrator
 
-    asked = get_calibrator(method)
-    if isinstance(asked, SelectedCalibrator):
-        asked.set_params(order=order or "keep", random_state=given["seed"])
-    elif order:
-        raise click.UsageError(f"--order is for a map that is chosen; --method {asked.name} names one")
     targets = outputs((save,) if save else (), force=force, inputs=(file,))
-    voice = Voice(given["quiet"])
-    found = summarized(Asked(file, given), voice, "recalibration", _one_score, calibrators=(asked,))
+    voice, asked = Voice(given["quiet"]), Asked(file, given)
+    with voice.listening():
+        _require_one_score(asked.read().sample)  # before maps are loaded, which takes a second
+    calibrator = _choose_calibrator(method, order, given["seed"])
+    found = summarized(asked, voice, "recalibration", lambda _: ["recalibration"], calibrators=(calibrator,))
     map_ = the_map(found)
     assert map_ is not None  # noqa: S101 - the section makes one
     for target in targets:
@@ -85,7 +82,7 @@ def recalibrate(file: str, method: str, order: str | None, save: str | None, for
     if name == "identity" and targets:
         voice.say("note: the map is the identity: it leaves the scores as they are")
     title = f"Recalibration of {', '.join(found.models)} by {name}"
-    emit(told(found, "recalibration", title), given["form"])
+    emit(keep_section(found, "recalibration", title, find_suspects(asked.read().doubts)), given["form"])
 
 
 def the_map(report: Report) -> Calibrator | None:
@@ -98,10 +95,22 @@ def the_map(report: Report) -> Calibrator | None:
     return map_
 
 
-def _one_score(data: Predictions) -> list[str]:
-    if len(data.scores) != 1:
-        raise click.UsageError(f"recalibrate takes one score; got {', '.join(data.scores)}. Call it once for each")
-    return ["recalibration"]
+def _require_one_score(sample: Sample) -> None:
+    if len(sample.predictions) != 1:
+        names = ", ".join(sample.predictions)
+        raise click.UsageError(f"recalibrate takes one score; got {names}. Call it once for each")
+
+
+def _choose_calibrator(method: str, order: str | None, seed: int) -> Calibrator:
+    """The map that was named, or the one that chooses."""
+    from scoreprism.calibrators import SelectedCalibrator, get_calibrator
+
+    found = get_calibrator(method)
+    if isinstance(found, SelectedCalibrator):
+        found.set_params(order=order or "keep", random_state=seed)
+    elif order:
+        raise click.UsageError(f"--order is for a map that is chosen; --method {found.name} names one")
+    return found
 
 
 @click.command(cls=Command, example="scoreprism apply map.json new.csv --score model -o recalibrated.csv")
@@ -129,23 +138,24 @@ def apply(
     A row without a score gets no new one, and the number of such rows is printed. Every other column is written back as
     it was read; in CSV and TSV, text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
-    from scoreprism.cli._memory import require_start
+    from scoreprism.cli._polars_guards import require_start
 
     require_start(file)
-    from scoreprism.cli._columns import recalibrated, require_same_score, require_table, write_frame, written_as_text
+    from scoreprism.cli._apply_map import add_recalibrated, holds_text, require_ending, require_same_score, write_frame
 
-    map_, voice = _loaded(calibrator), Voice(given["quiet"])
+    content, voice = _read_map(calibrator), Voice(given["quiet"])
     if len(given["scores"]) > 1:
         raise click.UsageError("apply takes one score. Call it once for each, or 'p_a,p_b' for several classes")
     targets = outputs((output,) if output != "-" else (), force=force, inputs=(calibrator, file))
-    ending = require_table(targets[0] if targets else None)
+    ending = require_ending(targets[0] if targets else None)
     with voice.listening():
-        data = Asked(file, given).read(whole=True)
+        data = Asked(file, given).read_table()
+        map_ = _load(content)  # after the columns are found: loading maps takes a second
         for note in data.notes:
             voice.say(f"note: {note}")
-        comma = given["decimal_comma"] and ending != ".parquet" and written_as_text(data)
+        comma = given["decimal_comma"] and ending != ".parquet" and holds_text(data.table)
         require_same_score(map_, data, voice, any_score=any_score)
-        frame = recalibrated(map_, data, given["scores"][0], column, voice, decimal_comma=comma)
+        frame = add_recalibrated(map_, data, given["scores"][0], column, voice, decimal_comma=comma)
         separator = given["delimiter"] or (";" if comma else None)
         write_frame(frame, targets[0] if targets else None, separator, voice, overwrite=force)
 
@@ -175,7 +185,7 @@ def export(
 
     if sql == table:
         raise click.UsageError(f"say what to write: --sql or --csv, {'not both' if sql else 'one of them'}")
-    map_ = _loaded(calibrator)
+    map_ = _load(_read_map(calibrator))
     targets = outputs((output,) if output else (), force=force, inputs=(calibrator,))
     quote, number = _DIALECTS[dialect]
     voice = Voice(quiet)
@@ -190,13 +200,18 @@ def export(
         emit_bytes(text)
 
 
-def _loaded(path: str) -> Calibrator:
-    """A map from its file."""
+def _read_map(path: str) -> bytes:
+    """What the file of a map holds."""
     from scoreprism._maps.map_files import READER
-    from scoreprism.calibrators import from_json
     from scoreprism.cli._sources import read_small
 
-    return from_json(read_small(path, "CALIBRATOR", READER.megabytes))
+    return read_small(path, "CALIBRATOR", READER.megabytes)
+
+
+def _load(content: bytes) -> Calibrator:
+    from scoreprism.calibrators import from_json
+
+    return from_json(content)
 
 
 def _tell_column(map_: Calibrator, name: str, voice: Voice) -> None:
@@ -211,13 +226,13 @@ def _grid(map_: Calibrator, name: str, points: int) -> str:
     import numpy as np
 
     from scoreprism._core.checks import refuse
-    from scoreprism.cli._answers import make_table
-    from scoreprism.report._tables import csv_text
+    from scoreprism._document.csv_text import render_csv
+    from scoreprism._document.model import make_table
 
     if len(map_.classes_) > 2 or map_.n_features_in_ > 2 or map_.kind != "probability":
         found = f"{map_.n_features_in_} columns of kind {map_.kind!r} and {len(map_.classes_)} classes"
         refuse("--csv must get a map of one probability", found, "Use `scoreprism apply`, or the map in Python.")
     grid = np.linspace(0.0, 1.0, points)
     rows = list(zip(grid.tolist(), map_.calibrate(grid).tolist(), strict=True))
-    columns = {name: (name, "number"), f"{name}_recalibrated": ("", "number")}
-    return csv_text(make_table("grid", "", columns, rows))
+    columns = [(name, name, "number"), (f"{name}_recalibrated", "", "number")]
+    return render_csv(make_table("grid", "", columns, rows))

@@ -6,7 +6,8 @@ import csv
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,7 +15,8 @@ import click
 from scoreprism.cli._types import Finite, Jobs
 
 if TYPE_CHECKING:
-    from scoreprism.cli._predictions import Predictions
+    from scoreprism.cli._column_roles import GivenRoles
+    from scoreprism.cli._read_sample import ReadOptions, ReadSample, ReadTable
     from scoreprism.losses import ProperLoss
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,6 +29,7 @@ OPTION_OF = {
     "X": "--features", "by": "--group", "calibrators": "--method", "cells": "--cells", "clip": "--clip",
     "cv_column": "--cv-column", "engine": "--engine", "every": "--every", "groups": "--cluster", "key": "--key",
     "latent": "--latent", "loss": "--loss", "n_jobs": "--jobs", "n_resamples": "--resamples", "order": "--order",
+    "max_pvalue": "--alpha", "max_reliability": "--max-reliability", "gate_on": "--gate-on",
     "overwrite": "--force", "pos_label": "--pos-label", "q": "--reference", "random_state": "--seed",
     "sample_weight": "--weight", "score": "--score", "segments": "--group", "target": "--target", "time": "--time",
     "verify_checksums": "--verify-checksums", "y": "--target", "y_proba": "--score", "y_true": "--target",
@@ -81,7 +84,8 @@ JUDGED = _several(
     (("--target",), {"metavar": "COLUMN", "help": "The outcomes."}),
     (("--score", "scores"), {"multiple": True, "metavar": "COLUMN", "help": "Probabilities of the event; give it once "
       "per model. Several classes are one model: 'p_*' or 'p_a,p_b,p_c'."}),
-    (("--pos-label",), {"metavar": "LABEL", "help": "The outcome that scores speak of, unless outcomes are 0 and 1."}),
+    (("--pos-label",), {"metavar": "LABEL", "help": "Positive class: scores are probabilities "
+      "of it. Not needed for outcomes 0 and 1."}),
     (("--weight",), {"metavar": "COLUMN", "help": "Weights of rows."}),
 )  # fmt: skip
 #: of those that take several models,
@@ -131,9 +135,9 @@ READING = _several(
     (("--delimiter",), {"metavar": "SIGN", "help": "What separates columns; found out by default."}),
     (("--decimal-comma",), {"is_flag": True, "help": "Numbers are written 0,5."}),
     (("--encoding",), {"default": "utf-8", "show_default": True, "help": "Encoding of text files."}),
-    (("--drop-missing",), {"is_flag": True, "help": "Leave out rows with missing values; how many is said."}),
+    (("--drop-missing",), {"is_flag": True, "help": "Leave out rows with missing values and print how many."}),
     (("--strict",), {"is_flag": True, "help": "Refuse a file that may not be complete; verify checksums."}),
-    (("--as-given",), {"is_flag": True, "help": "Believe scores that rank outcomes the wrong way round."}),
+    (("--as-given",), {"is_flag": True, "help": "Accept reversed scores."}),
     (("--max-gigabytes",), {"type": Finite(min=0.0, min_open=True), "default": 8.0, "show_default": True,
       "metavar": "GB", "help": "Largest size of the data in memory."}),
 )  # fmt: skip
@@ -164,6 +168,11 @@ NUMBERS = (
             {"type": Finite(0.0, 1.0, min_open=True, max_open=True), "default": 0.95, "show_default": True,
              "metavar": "SHARE", "help": "Confidence level."},
         ),
+        (
+            ("--min-gain",),
+            {"type": Finite(0.0, 1.0, max_open=True), "default": 0.01, "show_default": True, "metavar": "SHARE",
+             "help": "Share of the loss below which a gain is not worth a change."},
+        ),
     ),
 )  # fmt: skip
 RANDOM = _several(
@@ -175,7 +184,7 @@ RANDOM = _several(
             "default": 0,
             "show_default": True,
             "metavar": "N",
-            "help": "Seed; said on stderr.",
+            "help": "Random seed (printed to stderr).",
         },
     ),
     (("--jobs",), {"type": Jobs(), "metavar": "N", "help": "Processes; results do not depend on it."}),
@@ -210,17 +219,18 @@ FORMAT = _option(
     type=click.Choice(FORMATS),
     default="table",
     show_default=True,
-    help="What stdout gets.",
+    help="Output format.",
 )
 SHOWN = (FORMAT, QUIET)
 
-#: What makes a run fail.
-MISCALIBRATED = _several(
+#: What makes a run fail; whoever only tests knows no gain.
+_ALPHA = _several(
     "Gates",
-    (("--fail-if-miscalibrated",), {"is_flag": True, "help": "Exit 1 if a test refutes calibration."}),
     (("--alpha",), {"type": Finite(0.0, 1.0, min_open=True, max_open=True), "default": 0.05,
       "metavar": "SHARE", "show_default": True, "help": "Its level, over all models together (Holm)."}),
 )  # fmt: skip
+_REFUTED = "Exit 1 if a test refutes calibration"
+MISCALIBRATED = (_option("Gates", "--fail-if-miscalibrated", is_flag=True, help=f"{_REFUTED}."), *_ALPHA)
 GATES = (
     *_several(
         "Gates",
@@ -230,7 +240,11 @@ GATES = (
           "show_default": True, "help": "What is compared with it: the estimate, or a confidence bound at --level. "
           "lower: fail only where the excess is shown; upper: fail unless it is ruled out."}),
     ),
-    *MISCALIBRATED,
+    _option(
+        "Gates", "--fail-if-miscalibrated", is_flag=True,
+        help=f"{_REFUTED}, unless recalibrating is shown to gain less than --min-gain.",
+    ),
+    *_ALPHA,
 )  # fmt: skip
 
 
@@ -253,38 +267,45 @@ class Asked:
     source: str  # path of the file, or "-"
     given: Mapping[str, Any]  # options by name, as click parsed them
 
-    def read(self, *, whole: bool = False) -> Predictions:
-        """The file, its columns in their roles."""
-        # polars keeps pages that it does not use for ten seconds: 200 MB of a million rows, through all that follows
-        os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
-        from scoreprism.cli._reading import Reading, Roles, read_predictions
+    def read(self) -> ReadSample:
+        """The file as a sample; it is read once, also where a command looks at it before all else."""
+        return self._read
 
-        given = self.given
-        features = split_names(given.get("features", ()))
-        roles = Roles(
-            target=given.get("target"),
-            scores=tuple(given.get("scores", ())),
-            models=tuple(given.get("models", ())),
-            features=features or None,
-            all_features=given.get("all_features", False),
-            reference=given.get("reference"),
-            latent=given.get("latent"),
-            groups=tuple(given.get("groups", ())),
-            time=given.get("time"),
-            weight=given.get("weight"),
-            cluster=given.get("cluster"),
-            pos_label=given.get("pos_label"),
+    @cached_property
+    def _read(self) -> ReadSample:
+        release_memory()
+        from scoreprism.cli._read_sample import read_sample
+
+        return read_sample(self.source, *self._reading())
+
+    def read_table(self) -> ReadTable:
+        """Every column of the file, and the score among them."""
+        release_memory()
+        from scoreprism.cli._read_sample import read_table
+
+        return read_table(self.source, *self._reading())
+
+    def _reading(self) -> tuple[GivenRoles, ReadOptions]:
+        """Which columns are what, and how the file is read."""
+        from scoreprism.cli._column_roles import GivenRoles
+        from scoreprism.cli._read_sample import ReadOptions
+
+        given = {name: value for name, value in self.given.items() if value is not None}
+        given["features"] = split_names(given.get("features", ()))
+        roles, options = (
+            {field.name: given[field.name] for field in fields(kind) if field.name in given}
+            for kind in (GivenRoles, ReadOptions)
         )
-        asked = {name: given[name] for name in Reading.__dataclass_fields__ if given.get(name) is not None}
-        if asked.get("delimiter") in ("\\t", "tab"):  # few shells make it easy to type one
-            asked["delimiter"] = "\t"
-        reading = Reading(**asked, whole=whole)
-        found = read_predictions(self.source, roles, reading)
-        return found if whole else replace(found, table=found.table.clear())  # text of what was parsed is not needed
+        return GivenRoles(**roles), ReadOptions(**options)
 
     def losses(self) -> tuple[ProperLoss, ...]:
         """The losses that were named."""
         return tuple(parse_loss(text) for text in self.given["losses"])
+
+
+def release_memory() -> None:
+    """Let polars give back pages that it does not use: it keeps 200 MB of a million rows for ten seconds otherwise."""
+    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
 
 
 def split_names(texts: Sequence[str]) -> tuple[str, ...]:

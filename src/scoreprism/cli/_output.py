@@ -7,18 +7,19 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from scoreprism._document.model import Callout, Document
 from scoreprism.cli._process import complain, debugging, legible, one_line, to_stderr, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from scoreprism._document.terminal import Span
+    from scoreprism._findings.finding import Finding
     from scoreprism.report import Report
 
 #: Columns of a table that goes to a file or a pipe; and the fewest and the most that anybody gets.
@@ -60,16 +61,56 @@ class Voice:
             yield
 
 
-def emit(report: Report, form: str) -> None:
-    """Print a report."""
-    if form == "table":
-        from scoreprism.report._terminal import renderables
+#: How the spans of a document look on a terminal that has colours.
+_STYLES: dict[str, dict[str, Any]] = {
+    "bold": {"bold": True},
+    "dim": {"dim": True},
+    "action": {"bold": True, "fg": "green"},
+    "warning": {"bold": True, "fg": "yellow"},
+    "note": {"dim": True},
+}
 
-        console = _console()
-        show(renderables(report, console.width), console)
+
+def emit(document: Document, form: str) -> None:
+    """Print a document: on a terminal in its width and colours, no trailing blanks, no crash on a sign it lacks."""
+    if form == "table":
+        from scoreprism._document.terminal import render_lines, trim_line
+
+        for line in render_lines(document, _width()):
+            text = "".join(_style(span) for span in trim_line(line))
+            click.echo(legible(text, sys.stdout), color=None if not os.environ.get("NO_COLOR") else False)
         return
-    makers: dict[str, Callable[[], str]] = {"json": report.to_json, "md": report.to_markdown}
-    emit_bytes(csv_of(report) if form == "csv" else makers[form]())
+    emit_bytes(_render(document, form))
+
+
+def _style(span: Span) -> str:
+    look = _STYLES.get(span.style)
+    return click.style(span.text, **look) if look else span.text
+
+
+def _render(document: Document, form: str) -> str:
+    """A document for machines, or as Markdown."""
+    from scoreprism._document.csv_text import render_csv
+    from scoreprism._document.json_text import plain_document, render_json
+    from scoreprism._document.markdown import render_markdown
+
+    if form == "md":
+        return render_markdown(document)
+    if form == "json":
+        return render_json(document.to_dict() if hasattr(document, "to_dict") else plain_document(document))
+    if document.kind in ("report", "diagnosis") and hasattr(document, "to_csv"):
+        return str(document.to_csv())
+    tables = document.tables
+    return render_csv(tables.get("differences", next(iter(tables.values()))))
+
+
+def shorten(report: Report) -> Report:
+    """What fits on a screen: the verdict's findings, and one table."""
+    verdict = report["verdict"]
+    key = "glance" if len(report.models) > 1 else "terms"
+    about, *blocks = verdict.blocks
+    kept = [about, *(block for block in blocks if isinstance(block, Callout) or getattr(block, "key", "") == key)]
+    return replace(report, sections=(replace(verdict, title="", blocks=tuple(kept)),))
 
 
 def emit_bytes(text: str) -> None:
@@ -84,36 +125,11 @@ def emit_bytes(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def csv_of(report: Report) -> str:
-    """The terms of all models as CSV, or the table that another answer is about."""
-    from scoreprism.report._tables import csv_text
-
-    if report.kind in ("report", "diagnosis"):
-        return report.to_csv()
-    tables = {table.key: table for section in report.sections for table in section.tables}
-    return csv_text(tables.get("differences", next(iter(tables.values()))))
-
-
-def _console() -> Console:
+def _width() -> int:
     """As wide as the terminal or COLUMNS, within limits; a pipe or a file gets lines of one length, whoever calls."""
-    from rich.console import Console
-
-    told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").strip("0")
-    width, height = shutil.get_terminal_size((_WIDTH, 24)) if told else (_WIDTH, 24)
-    plain = bool(os.environ.get("NO_COLOR"))  # rich would keep bold and dim
-    colours: Any = None if plain else "auto"
-    # with both given, rich does not read COLUMNS itself, whatever stands there
-    return Console(highlight=False, width=min(max(width, _LEAST), _MOST), height=max(height, 1), color_system=colours)
-
-
-def show(parts: Iterable[Any], console: Console | None = None) -> None:
-    """Print on a terminal: its width, its colours, no trailing blanks, and no crash on a sign it cannot write."""
-    console = console or _console()
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part, markup=False)
-    lines = [line.rstrip() for line in captured.get().splitlines()]
-    click.echo(legible("\n".join(lines), sys.stdout))
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").strip("0")
+    width = shutil.get_terminal_size((_WIDTH, 24)).columns if known else _WIDTH
+    return min(max(width, _LEAST), _MOST)
 
 
 def outputs(paths: tuple[str, ...], *, force: bool, inputs: tuple[str, ...] = ()) -> list[Path]:
@@ -143,11 +159,11 @@ def _same(one: str, other: str) -> bool:
         return False
 
 
-def gate_failed(lines: list[str]) -> None:
+def fail_gates(failures: Sequence[Finding]) -> None:
     """End with exit code 1 if a gate failed, after everything was printed."""
-    for line in lines:
-        complain(line, "gate failed")
-    if lines:
+    for one in failures:
+        complain(one.text, "gate failed")
+    if failures:
         raise click.exceptions.Exit(1)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism.cli._gates import failures
+from scoreprism._findings.finding import Finding, of_severity
 from scoreprism.cli._options import (
     CLUSTER,
     FEATURES,
@@ -28,18 +28,23 @@ from scoreprism.cli._options import (
     Option,
     options,
 )
-from scoreprism.cli._output import Voice, emit, gate_failed, outputs
+from scoreprism.cli._output import Voice, emit, fail_gates, outputs, shorten
 from scoreprism.cli._scale import Call, at_scale, summed
-from scoreprism.cli._summaries import summarized, told
+from scoreprism.cli._summaries import keep_section, summarized
 from scoreprism.cli._types import FILE
 
 if TYPE_CHECKING:
-    from scoreprism.cli._predictions import Predictions
+    from collections.abc import Mapping
+
+    from scoreprism import Sample
     from scoreprism.report import Report
 
 _FILE = click.argument("file", type=FILE)
 _FILES = click.argument("files", type=FILE, nargs=-1, metavar="FILE...")
-_TITLE = click.option("--title", cls=Option, section="Output", help="What stands above it.")
+_TITLE = click.option("--title", cls=Option, section="Output", help="Report title.")
+_FULL = click.option(
+    "--full", is_flag=True, cls=Option, section="Output", help="Print all sections, not the verdict alone."
+)
 _COLUMNS = (JUDGED, MODELS, FEATURES, KNOWN, CLUSTER)
 _REST = (READING, NUMBERS, RANDOM, GATES)
 
@@ -64,7 +69,7 @@ def report(files: tuple[str, ...], paths: tuple[str, ...], save_map: str | None,
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. Several files, a glob ('data/*.parquet') or a folder
     are summed where they are, whatever their size.
     """
-    from scoreprism.report._report import require_ending
+    from scoreprism._document.model import require_ending
 
     voice = Voice(given["quiet"])
     if at_scale(files, given):
@@ -81,16 +86,16 @@ def report(files: tuple[str, ...], paths: tuple[str, ...], save_map: str | None,
         _save_map(found, targets.pop(), voice, force)
     for target in targets:
         voice.say(f"wrote {found.save(target, overwrite=force)}")
-    emit(replace(found, sections=(found["verdict"],)), given["form"])
-    gate_failed(failures(found, asked))
+    emit(shorten(found), given["form"])
+    fail_gates(_judge(found, given))
 
 
 @click.command(cls=Command, example="scoreprism diagnose credit.csv --target default --score model")
 @_FILES
-@options(*_COLUMNS, PARTS, *_REST, SCALE, _TITLE, SHOWN)
-def diagnose(files: tuple[str, ...], **given: Any) -> None:
+@options(*_COLUMNS, PARTS, *_REST, SCALE, _TITLE, _FULL, SHOWN)
+def diagnose(files: tuple[str, ...], full: bool, **given: Any) -> None:
     """
-    Print what is wrong with the scores in FILE, and what to do about it.
+    Print what is wrong with the scores in FILE, and what to do about it; --full prints everything behind it.
 
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. Several files, a glob ('data/*.parquet') or a folder
     are summed where they are, whatever their size.
@@ -98,14 +103,13 @@ def diagnose(files: tuple[str, ...], **given: Any) -> None:
     if at_scale(files, given):
         call = Call(files, given)
         call.check()
-        found, _ = summed(call, Voice(given["quiet"]), "diagnosis", ("verdict", "calibration", "segments"))
-        emit(found, given["form"])
-        gate_failed(failures(found, Asked("", given)))
-        return
-    asked = Asked(_single(files), given)
-    found = summarized(asked, Voice(given["quiet"]), "diagnosis", _diagnosis)
-    emit(found, given["form"])
-    gate_failed(failures(found, asked))
+        wanted = ("verdict", "calibration", "segments") if full else ("verdict", "segments")
+        found, _ = summed(call, Voice(given["quiet"]), "diagnosis", wanted)
+    else:
+        asked = Asked(_single(files), given)
+        found = summarized(asked, Voice(given["quiet"]), "diagnosis", _diagnosis if full else _verdict_alone)
+    emit(found if full else shorten(found), given["form"])
+    fail_gates(_judge(found, given))
 
 
 @click.command(cls=Command, example="scoreprism compare credit.csv --target default --score old --score new")
@@ -122,15 +126,18 @@ def compare(file: str, **given: Any) -> None:
             "compare needs two scores or more; got one. Give --score once for each model, or --models 'p_*'"
         )
     asked = Asked(file, given)
-    choose = _tested_comparison if given["fail_if_miscalibrated"] else _comparison
-    found = summarized(asked, Voice(given["quiet"]), "comparison", choose)
-    emit(told(found, "models", given["title"] or f"Comparison of {', '.join(found.models)}"), given["form"])
-    gate_failed(failures(found, asked))
+    found = summarized(asked, Voice(given["quiet"]), "comparison", _comparison)
+    ranking = [block for block in found["verdict"].blocks if getattr(block, "key", "") in ("glance", "terms")]
+    cautions = of_severity(found["verdict"].findings, "doubt", "caution")
+    shown = keep_section(found, "models", given["title"] or f"Comparison of {', '.join(found.models)}", cautions)
+    section = shown.sections[0]
+    emit(replace(shown, sections=(replace(section, blocks=(*ranking, *section.blocks)),)), given["form"])
+    fail_gates(_judge(found, given))
 
 
 def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) -> None:
     """Write a report from sums, and the sums themselves where that was asked for."""
-    from scoreprism.report._report import require_ending
+    from scoreprism._document.model import require_ending
 
     call.check()
     kept = call.given["save_partial"]
@@ -147,8 +154,14 @@ def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) 
     for target in targets:
         with voice.listening():
             voice.say(f"wrote {found.save(target, overwrite=force)}")
-    emit(replace(found, sections=(found["verdict"],)), call.given["form"])
-    gate_failed(failures(found, Asked("", call.given)))
+    emit(shorten(found), call.given["form"])
+    fail_gates(_judge(found, call.given))
+
+
+def _judge(report: Report, given: Mapping[str, Any]) -> list[Finding]:
+    """The gates that fail."""
+    alpha = given["alpha"] if given["fail_if_miscalibrated"] else None
+    return report.failed_gates(max_reliability=given["max_reliability"], gate_on=given["gate_on"], max_pvalue=alpha)
 
 
 def _single(files: tuple[str, ...]) -> str:
@@ -159,29 +172,30 @@ def _single(files: tuple[str, ...]) -> str:
     return files[0]
 
 
-def _diagnosis(data: Predictions) -> list[str]:
-    """What fits on a screen, as far as the file has it."""
+def _verdict_alone(sample: Sample) -> list[str]:
+    """The verdict, which tells of segments and periods where there are any."""
+    return ["verdict", "segments"] if sample.segments or sample.time is not None else ["verdict"]
+
+
+def _diagnosis(sample: Sample) -> list[str]:
+    """Everything behind a verdict, as far as the file has it."""
     there = {
         "verdict": True,
         "calibration": True,
-        "grouping": data.X is not None or data.reference is not None,
-        "segments": bool(data.segments) or data.time is not None,
-        "models": len(data.scores) > 1,
+        "grouping": bool(sample.levels),
+        "segments": bool(sample.segments) or sample.time is not None,
+        "models": len(sample.predictions) > 1,
     }
     return [section for section, present in there.items() if present]
 
 
-def _comparison(data: Predictions) -> list[str]:
-    if len(data.scores) < 2:
+def _comparison(sample: Sample) -> list[str]:
+    if len(sample.predictions) < 2:
         raise click.UsageError(
-            f"compare needs two scores or more; found {', '.join(data.scores)}. Give --score once for each model, "
-            "or --models 'p_*'"
+            f"compare needs two scores or more; found {', '.join(sample.predictions)}. Give --score once for each "
+            "model, or --models 'p_*'"
         )
-    return ["models"]
-
-
-def _tested_comparison(data: Predictions) -> list[str]:
-    return ["verdict", *_comparison(data)]  # which tests calibration
+    return ["verdict", "models"]
 
 
 def _beside(file: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism.cli._options import Asked
+from scoreprism.cli._options import Asked, release_memory
 from scoreprism.cli._output import Voice
-from scoreprism.cli._summaries import say_floors, warned
+from scoreprism.cli._summaries import find_suspects, say_floors
 from scoreprism.exceptions import DoubtfulFileWarning
 
 if TYPE_CHECKING:
@@ -92,8 +91,8 @@ class Call:
 
     def with_scores(self) -> Call:
         """The same call with a column for each of its scores, found among those of the files."""
-        from scoreprism.cli._scores import find_models, find_scores
-        from scoreprism.cli._words import several, shown
+        from scoreprism.cli._column_roles import Names, find_models, find_scores
+        from scoreprism.cli._words import quote, several
 
         given = self.given
         names = list(self.schema())
@@ -103,11 +102,12 @@ class Call:
                 columns = [names[i] for i in found.columns]
                 raise click.UsageError(
                     f"a report from sums is about two classes, so --score must name one column, the probability of the "
-                    f"event; got {shown(word)}, which are {len(columns)} columns ({several(columns, 3)}). "
+                    f"event; got {quote(word)}, which are {len(columns)} columns ({several(columns, 3)}). "
                     "If each is a model of its own, pass --models; for several classes take a sample of rows into one "
                     "file and leave out what is at scale, or use scoreprism.scale.decompose in Python"
                 )
-        taken = {i for i, name in enumerate(names) if name in _columns(given)}
+        known = Names(names)
+        taken = {known.find(name, _flag(role)) for role, name in _columns(given)}
         models = [model.name for model in find_models(given["models"], names, taken)]
         call = replace(self, given={**given, "scores": (*given["scores"], *models)})
         if len(call.given["scores"]) > 1:
@@ -161,10 +161,7 @@ class Call:
 
 def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) -> tuple[Report, Partial]:
     """The report on data that stay where they are."""
-    # as in `Asked.read`: polars shall give back what it does not use
-    os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
-    from scoreprism.report import Origin, summarize_sums
-
+    release_memory()
     asked = _typed()
     with voice.listening():
         notes = [] if call.given["partials"] else _doubts(call)
@@ -172,6 +169,8 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
             voice.say(f"note: {note}")
         warnings.simplefilter("ignore", DoubtfulFileWarning)  # it has been told
         call = call if call.given["partials"] else call.with_scores()
+        from scoreprism.report import Origin, summarize_sums  # not before the columns are found: it loads everything
+
         given = call.given
         checksums = {"checksums": str(_verified(call))} if given["verify_checksums"] or given["strict"] else {}
         sums = _read(call) if given["partials"] else _summarized(call, voice)
@@ -184,22 +183,23 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
         report = summarize_sums(
             sums, loss=losses, level=given["level"], random_state=given["seed"], sections=sections,
             title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first)) | checksums), notes=notes,
+            min_gain=given["min_gain"], findings=find_suspects(notes),
         )  # fmt: skip
     say_floors(report, voice)
-    return replace(warned(report, notes), kind=kind), first[0]
+    return replace(report, kind=kind), first[0]
 
 
 def _doubts(call: Call) -> list[str]:
     """What speaks against files being complete; refused with --strict."""
     from scoreprism._core.source_files import doubt_about, find_files
-    from scoreprism.cli._sources import doubted
+    from scoreprism.cli._sources import note_doubts
 
     paths, kind = find_files(list(call.files))
     found: list[str] = []
     for path in paths:
         doubt = doubt_about(path, kind)
         told = f"in {path!r}, {doubt}" if len(paths) > 1 else doubt
-        found += doubted([told] if doubt else [], path, strict=call.given["strict"])
+        found += note_doubts([told] if doubt else [], path, strict=call.given["strict"])
     return found
 
 
@@ -207,13 +207,14 @@ def _verified(call: Call) -> Pages:
     """The columns that are summed, compared with the checksums of their pages."""
     from scoreprism._core.source_files import verify_files
 
-    return verify_files(list(call.files), _columns(call.given))
+    return verify_files(list(call.files), {name for _, name in _columns(call.given)})
 
 
-def _columns(given: Mapping[str, Any]) -> set[str]:
-    """Columns that were named."""
+def _columns(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Options that name columns, and the columns."""
     single = ("target", "weight", "reference", "latent", "time", "cv_column", "key")
-    return {*given["scores"], *given["groups"], *(given[name] for name in single if given[name] is not None)}
+    several = [(role, name) for role in ("scores", "groups") for name in given[role]]
+    return several + [(role, given[role]) for role in single if given[role] is not None]
 
 
 def _details(call: Call, passes: int) -> dict[str, Any]:
@@ -277,7 +278,7 @@ def _require_order(score: str, partial: Partial) -> None:
     """Refuse a score that is high where events are rare, as for rows: ranks of cells, rows of a cell as ties."""
     import numpy as np
 
-    from scoreprism.cli._scores import refuse_reversed
+    from scoreprism.cli._score_checks import refuse_reversed
 
     table = partial.table
     _, place = np.unique(table["key"], return_inverse=True)

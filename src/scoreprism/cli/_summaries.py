@@ -6,52 +6,48 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from scoreprism._document.model import Callout
+from scoreprism._findings.finding import MIN_GAIN, Finding
 from scoreprism.cli._options import Asked
 from scoreprism.cli._output import Voice
 
 if TYPE_CHECKING:
-    from scoreprism.cli._predictions import Predictions
+    from scoreprism import Sample
     from scoreprism.decomposition import Decomposition
-    from scoreprism.report import Report
-    from scoreprism.report._report import ModelResult
+    from scoreprism.report import ModelResult, Report
 
 
 #: Parts that rows are split into, so that each is judged by a fit that has not seen it.
 _FOLDS = 5
 
 
-def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Predictions], Any], **options: Any) -> Report:
+def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Sample], Any], **options: Any) -> Report:
     """The report on a file; everything but the result is said on stderr."""
-    from scoreprism.report import summarize
-
     given = asked.given
     losses = asked.losses()
     with voice.listening():
         data = asked.read()
-        _require_enough(data)
-        sections = choose(data)
+        _require_enough(data.sample)
+        sections = choose(data.sample)
         for note in data.notes:
             voice.say(f"note: {note}")
         voice.say(f"seed: {given['seed']}")
+        from scoreprism.report import summarize  # not before the file is found fit: it loads everything
+
         found = summarize(
-            data.y, data.scores, data.X, loss=losses, q=data.reference, latent=data.latent,
-            segments=data.segments or None, time=data.time, sample_weight=data.weight, groups=data.cluster,
-            pos_label=data.pos_label,
-            clip=given["clip"], level=given["level"], random_state=given["seed"], n_jobs=given["jobs"],
-            sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes, **options,
+            data.sample, loss=losses, clip=given["clip"], level=given["level"],
+            min_gain=given.get("min_gain", MIN_GAIN), random_state=given["seed"], n_jobs=given["jobs"],
+            sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes,
+            findings=find_suspects(data.doubts), **options,
         )  # fmt: skip
     if kind != "recalibration":  # which shows no terms
         say_floors(found, voice)
-    return replace(warned(found, data.doubts), kind=kind)
+    return replace(found, kind=kind)
 
 
-def warned(report: Report, texts: Sequence[str]) -> Report:
-    """A report whose first section begins with warnings."""
-    from scoreprism.report import Notice
-
-    first, *rest = report.sections
-    notices = tuple(Notice("warning", text) for text in texts)
-    return replace(report, sections=(replace(first, blocks=(*notices, *first.blocks)), *rest))
+def find_suspects(doubts: Sequence[str]) -> list[Finding]:
+    """What speaks against a file being complete."""
+    return [Finding("file_suspect", facts={"reason": text}) for text in doubts]
 
 
 def say_floors(report: Report, voice: Voice) -> None:
@@ -63,7 +59,7 @@ def say_floors(report: Report, voice: Voice) -> None:
     }
     for (loss, mark), names in infinite.items():
         what = f"the {loss} loss of {', '.join(names)} is infinite; its terms are shown {mark}"
-        voice.say(f"note: {what}. --clip chooses the distance, and gates then use it")
+        voice.say(f"note: {what}. Use --clip to choose the distance; gates then use it too")
 
 
 def _floors(model: ModelResult) -> dict[str, Decomposition]:
@@ -71,22 +67,19 @@ def _floors(model: ModelResult) -> dict[str, Decomposition]:
     return {loss: found._stand_in for loss, found in model.decompositions.items() if found._stand_in is not None}
 
 
-def _require_enough(data: Predictions) -> None:
+def _require_enough(sample: Sample) -> None:
     """As many rows as folds: the library's remedy, fewer folds, is none here."""
-    import numpy as np
-
     from scoreprism._core.checks import refuse
 
-    rows = np.arange(len(data.y)) if data.weight is None else np.flatnonzero(data.weight > 0)  # type: ignore[arg-type]
-    n = len(rows) if data.cluster is None else len(np.unique(data.cluster[rows]))
-    if n < _FOLDS:
-        what, remedy = (
-            ("rows", "Use more rows.") if data.cluster is None else ("clusters", "Use rows of more clusters.")
-        )
-        refuse(f"FILE must have at least {_FOLDS} {what}", f"{n}", remedy)
+    if sample.n_units < _FOLDS:
+        what, remedy = ("rows", "Use more rows.")
+        if sample.groups is not None:
+            what, remedy = ("clusters", "Use rows of more clusters.")
+        refuse(f"FILE must have at least {_FOLDS} {what}", f"{sample.n_units}", remedy)
 
 
-def told(report: Report, key: str, title: str) -> Report:
-    """A report of one section, whose meaning becomes the headline."""
+def keep_section(report: Report, key: str, title: str, findings: Sequence[Finding] = ()) -> Report:
+    """A report of one section, whose lead becomes the headline; other `findings` stand below it."""
     section = report[key]
-    return replace(report, title=title, headline=section.meaning, sections=(replace(section, meaning=""),))
+    kept = replace(section, title="", lead=(), blocks=(*section.blocks, *map(Callout, findings)))
+    return replace(report, title=title, headline=section.meaning, sections=(kept,))

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.curves._curve import Curve, parse_binary
@@ -59,6 +60,7 @@ class CalibrationMap(Curve):
         return f"{type(self.calibrator).__name__}, scores from {self.support[0]:.4g} to {self.support[1]:.4g}"
 
 
+@described(of_two=True)
 def calibration_map(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -74,18 +76,8 @@ def calibration_map(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
     calibrator : str or Calibrator, default="monotone-spline"
         A name in `CALIBRATORS`, or a calibrator; one that is fitted stays as it is, another is fitted on these rows.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (2,), optional
-        Labels in column order.
     name : str, optional
         What to call it; by default the calibrator's own name.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
-from scoreprism._document.tables import Drawable
+from scoreprism._document.result import Drawable
+from scoreprism._kernels.isotonic import run_starts
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 
 
@@ -54,14 +56,10 @@ class Curve(Drawable, ABC):
     def _about(self) -> str:
         """What there is to know beside the points, in a few words."""
 
+    @described()
     def to_frame(self, backend: str | None = None) -> Any:
         """
         The points as a dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -137,6 +135,15 @@ class RowCells:
 
     rows: BinaryRows
     first: IntArray  # (cells,): first row of each cell
+
+    @classmethod
+    def ranked(cls, rows: BinaryRows, most: int | None = None) -> Self:
+        """Rows in order of score, a cell for each distinct one; or `most` cells of about equally many rows."""
+        ranked = rows.take(np.argsort(rows.score, kind="stable"))
+        first = run_starts(ranked.score)
+        if most is not None and first.shape[0] > most:  # no cell splits a tie
+            first = np.unique(first[np.searchsorted(first, np.arange(most) * (rows.n / most))])
+        return cls(ranked, first)
 
     @cached_property
     def weight(self) -> FloatArray:

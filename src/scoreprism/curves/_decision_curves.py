@@ -10,6 +10,7 @@ from scoreprism._core.checks import parse_confidence, parse_count, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
 from scoreprism._kernels.term_intervals import quantile
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import BinaryRows, Curve, parse_binary
 from scoreprism.curves._murphy_curve import parse_thresholds, sides_and_squares
@@ -51,6 +52,7 @@ class ScoreDistribution(Curve):
         return f"histogram in {self.events.shape[0]} bins"
 
 
+@described(of_two=True)
 def score_distribution(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -66,20 +68,8 @@ def score_distribution(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
     n_bins : int, default=50
         Number of bins of equal width.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (2,), optional
-        Labels in column order.
-    name : str, optional
-        The model.
 
     Returns
     -------
@@ -158,6 +148,7 @@ class NetBenefit(Curve):
         return f"net benefit, event rate {self.rate:.4f}"
 
 
+@described(of_two=True)
 def net_benefit(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -177,23 +168,11 @@ def net_benefit(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
     thresholds : array-like of shape (m,), optional
         Thresholds from 0 to below 1; 0.01, …, 0.99 by default, and steps of a twentieth of the event rate where
         that is below 5 %.
     level : float, default=0.95
         Confidence level of the interval at each threshold.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (2,), optional
-        Labels in column order.
-    name : str, optional
-        The model.
 
     Returns
     -------
@@ -302,6 +281,7 @@ def _corners(x: FloatArray, y: FloatArray) -> np.ndarray[tuple[int], np.dtype[np
     return np.concatenate([[True], ~straight, [True]])
 
 
+@described(of_two=True)
 def roc_curve(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -318,16 +298,6 @@ def roc_curve(
     ----------
     y_true : array-like of shape (n,), or Sample
         Two-class outcomes, of which both must occur; or everything at once.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (2,), optional
-        Labels in column order.
-    name : str, optional
-        The model.
 
     Returns
     -------

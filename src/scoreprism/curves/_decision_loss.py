@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,57 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
+class DecisionRows:
+    """Scores, outcomes, weights that add up to 1, and clusters of the rows of a curve."""
+
+    score: FloatArray
+    y: IntArray
+    share: FloatArray
+    groups: IntArray | None = None
+
+    def cells(self, theta: FloatArray) -> DecisionCells:
+        """Cells of neighbours: of every score that many rows share, and of some √n rows else."""
+        score, share = self.score, self.share
+        event, other = share * self.y, share * (1 - self.y)
+        points, columns = pooled(score, np.ones(score.size), event, other, share * event, share * other)
+        first = _starts(columns[0])
+        cuts = np.searchsorted(points, np.concatenate([theta, _STEPS]), side="right")
+        part = np.unique(np.concatenate([first, cuts[cuts < points.size]]))
+        sums = np.add.reduceat(np.stack(columns[1:]), part, axis=1)
+        before = np.concatenate([np.zeros((4, 1)), np.cumsum(sums, axis=1)], axis=1)
+        begin = np.searchsorted(part, first)
+        cells = DecisionCells(
+            points[part], points[np.append(part[1:], points.size) - 1], begin, np.append(begin[1:], part.size),
+            before[:2], before[2:],
+        )  # fmt: skip
+        if self.groups is None:
+            return cells
+        return replace(cells, inflation=_design_effect(cells, self, theta, self.groups))
+
+    def same_order(self, other: DecisionRows) -> bool:
+        """Whether each score is a strictly increasing function of the other: then both have the same C."""
+        order = np.argsort(self.score, kind="stable")
+        steps, others = np.diff(self.score[order]), np.diff(other.score[order])
+        return bool(np.array_equal(steps > 0.0, others > 0.0) and (others >= 0.0).all())
+
+    def paired(self, other: DecisionRows, theta: FloatArray, z: float) -> tuple[FloatArray, FloatArray]:
+        """Mean difference of the elementary losses at each threshold, and its upper bound."""
+        found = np.zeros((theta.size, 2))
+        unit = float(self.share @ self.share)
+        if self.groups is not None:
+            sums = np.bincount(self.groups, self.share)
+            unit = float(sums @ sums)
+        for i, at in enumerate(theta):
+            below = self.score <= at
+            moved = np.flatnonzero(below != (other.score <= at))
+            gain = np.where(below[moved], self.y[moved] - at, at - self.y[moved]) * self.share[moved]
+            each = gain if self.groups is None else np.bincount(self.groups[moved], gain)
+            skew = 0.5 * z * abs(1.0 - 2.0 * at) * unit
+            found[i] = gain.sum(), gain.sum() + z * math.sqrt(float(each @ each) + skew**2) + z * skew
+        return found[:, 0], found[:, 1]
+
+
+@dataclass(frozen=True, eq=False)
 class DecisionCells:
     r"""
     Cells of neighbouring scores, and the outcomes in them.
@@ -41,42 +92,13 @@ class DecisionCells:
     fixed one. It is an upper bound as far as C crosses θ between cells and not within them.
     """
 
-    low: FloatArray  # (m,): first and last score of each part: a cell, cut at the thresholds that are looked at
-    high: FloatArray  # (m,): first and last score of each part: a cell, cut at the thresholds that are looked at
-    begin: IntArray  # (cells,): first part of each cell, and the one after its last
-    end: IntArray  # (cells,): first part of each cell, and the one after its last
-    # (2, m + 1): sums over the parts before: shares of the weight of events and of others, and squares of these
-    mass: FloatArray
-    # (2, m + 1): sums over the parts before: shares of the weight of events and of others, and squares of these
-    squares: FloatArray
+    low: FloatArray  # (m,): first score of each part: a cell, cut at the thresholds that are looked at
+    high: FloatArray  # (m,): its last score
+    begin: IntArray  # (cells,): first part of each cell
+    end: IntArray  # (cells,): the part after its last
+    mass: FloatArray  # (2, m + 1): sums over the parts before: shares of the weight of events and of others
+    squares: FloatArray  # (2, m + 1): the same of squared shares
     inflation: float = 1.0  # what dependence within clusters makes of variances
-
-    @classmethod
-    def of(
-        cls,
-        score: FloatArray,
-        y: FloatArray | IntArray,
-        share: FloatArray,
-        theta: FloatArray,
-        groups: IntArray | None = None,
-    ) -> DecisionCells:
-        """Make cells: of every score that many rows share, and of some √n rows else."""
-        event, other = share * y, share * (1 - y)
-        points, columns = pooled(score, np.ones(score.size), event, other, share * event, share * other)
-        first = _starts(columns[0])
-        cuts = np.searchsorted(points, np.concatenate([theta, _STEPS]), side="right")
-        part = np.unique(np.concatenate([first, cuts[cuts < points.size]]))
-        sums = np.add.reduceat(np.stack(columns[1:]), part, axis=1)
-        before = np.concatenate([np.zeros((4, 1)), np.cumsum(sums, axis=1)], axis=1)
-        begin = np.searchsorted(part, first)
-        cells = cls(
-            points[part], points[np.append(part[1:], points.size) - 1], begin, np.append(begin[1:], part.size),
-            before[:2], before[2:],
-        )  # fmt: skip
-        if groups is None:
-            return cells
-        inflation = _design_effect(cells, score, y, share, theta, groups)
-        return cls(cells.low, cells.high, begin, cells.end, cells.mass, cells.squares, inflation)
 
     @property
     def edges(self) -> tuple[FloatArray, IntArray]:
@@ -156,16 +178,9 @@ def _starts(rows: FloatArray) -> IntArray:
     return np.flatnonzero(fresh | np.append(True, block[1:] != block[:-1]))
 
 
-def _design_effect(
-    cells: DecisionCells,
-    score: FloatArray,
-    y: FloatArray | IntArray,
-    share: FloatArray,
-    theta: FloatArray,
-    groups: IntArray,
-) -> float:
+def _design_effect(cells: DecisionCells, rows: DecisionRows, theta: FloatArray, groups: IntArray) -> float:
     """How many times the variance of independent rows clusters have, at the worst threshold; at least 1."""
-    home = np.searchsorted(cells.high, score)
+    y, share, home = rows.y, rows.share, np.searchsorted(cells.high, rows.score)
     cell = np.searchsorted(cells.begin, home, side="right") - 1
     worst = 1.0
     for at, place in zip(theta, cells.place(theta), strict=True):
@@ -257,38 +272,6 @@ class DecisionLoss:
         more = f" more than {self.baseline or 'the baseline'}" if self.baseline is not None else ""
         sure = f"at most {self.bound:.2g} at any with confidence {100 * self.level:g} %"
         return f"DecisionLoss({who}{self.value:.2g}{more} at threshold {self.threshold:.2g}, {sure})"
-
-
-@dataclass(frozen=True, eq=False)
-class DecisionRows:
-    """Scores, outcomes, weights that add up to 1, and clusters of the rows of a curve."""
-
-    score: FloatArray
-    y: IntArray
-    share: FloatArray
-    groups: IntArray | None = None
-
-    def same_order(self, other: DecisionRows) -> bool:
-        """Whether each score is a strictly increasing function of the other: then both have the same C."""
-        order = np.argsort(self.score, kind="stable")
-        steps, others = np.diff(self.score[order]), np.diff(other.score[order])
-        return bool(np.array_equal(steps > 0.0, others > 0.0) and (others >= 0.0).all())
-
-    def paired(self, other: DecisionRows, theta: FloatArray, z: float) -> tuple[FloatArray, FloatArray]:
-        """Mean difference of the elementary losses at each threshold, and its upper bound."""
-        found = np.zeros((theta.size, 2))
-        unit = float(self.share @ self.share)
-        if self.groups is not None:
-            sums = np.bincount(self.groups, self.share)
-            unit = float(sums @ sums)
-        for i, at in enumerate(theta):
-            below = self.score <= at
-            moved = np.flatnonzero(below != (other.score <= at))
-            gain = np.where(below[moved], self.y[moved] - at, at - self.y[moved]) * self.share[moved]
-            each = gain if self.groups is None else np.bincount(self.groups[moved], gain)
-            skew = 0.5 * z * abs(1.0 - 2.0 * at) * unit
-            found[i] = gain.sum(), gain.sum() + z * math.sqrt(float(each @ each) + skew**2) + z * skew
-        return found[:, 0], found[:, 1]
 
 
 def largest_loss(curve: MurphyDecomposition, level: float) -> DecisionLoss:

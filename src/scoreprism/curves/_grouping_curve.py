@@ -14,6 +14,7 @@ from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition import Chain
+from scoreprism.losses import Brier
 
 #: Quantiles of Q that are kept of every bin.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -98,7 +99,21 @@ class GroupingCurve(Curve):
         GroupingCurve
             Quantiles of Q̂ and the debiased grouping of the Brier loss, bin by bin.
         """
-        return grouping_of(chain, parse_count(n_bins, "n_bins", 1), parse_confidence(level), name)
+        count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
+        require_two_classes(chain.k)
+        chain.sample.require_rows("a grouping curve")
+        if len(chain.levels) != 3:
+            rule = "a grouping curve must have the levels S, C and Q"
+            refuse(rule, ", ".join(chain.level_names), "Pass `X` or `q`=, and no further levels.")
+        cell, n_cells = _cells(chain, count)
+        found = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
+        x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T
+        return cls(
+            name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
+            calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
+            variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence,
+            mass=frozen(mass / mass.sum()),
+        )  # fmt: skip
 
     def _about(self) -> str:
         return "spread of P(Y | X) among rows of similar scores"
@@ -148,26 +163,10 @@ def grouping_curve(
     >>> grouping_curve(y, np.full(3000, 0.5), q=q, random_state=0).spread.round(1)     # a uniform q has 0.29
     array([0.3])
     """
-    count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
+    count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)  # before anything is fitted
     require_one_model(y_proba)
-    return grouping_of(fit_chain(y_true, y_proba, X, options), count, confidence, name)
-
-
-def grouping_of(chain: Chain, count: int, confidence: float, name: str | None = None) -> GroupingCurve:
-    """The curve of laws that are fitted."""
-    require_two_classes(chain.k)
-    if len(chain.levels) != 3:
-        rule = "a grouping curve must have the levels S, C and Q"
-        refuse(rule, ", ".join(chain.level_names), "Pass `X` or `q`=, and no further levels.")
-    cell, n_cells = _cells(chain, count)
-    found = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
-    x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T
-    return GroupingCurve(
-        name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
-        calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
-        variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence,
-        mass=frozen(mass / mass.sum()),
-    )  # fmt: skip
+    chain = fit_chain(y_true, y_proba, X, options)
+    return GroupingCurve.from_chain(chain, n_bins=count, level=confidence, name=name)
 
 
 def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
@@ -187,11 +186,11 @@ def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
 
 def _cell(chain: Chain, rows: IntArray, level: float) -> tuple[list[float], FloatArray]:
     """Of one bin: mean score, mean of C, mass, debiased variance and its interval; then quantiles of Q."""
-    part = chain.take(rows)
+    part = chain._taken(rows)
     score, calibrated, fine = (as_vector(one.law) for one in part.levels)
     weight = np.ones(rows.size) if part.sample.weight is None else part.sample.weight
-    grouping = part.decompose("brier")
-    interval = grouping.interval(part.names[1], level)
+    grouping = part.decompose_at(Brier(), "debiased", None)
+    interval = grouping._interval(part.names[1], level)
     means = [float(np.average(law, weights=weight)) for law in (score, calibrated)]
     line = [*means, float(weight.sum()), grouping.terms[part.names[1]], interval.low, interval.high]
     return line, weighted_quantiles(fine, weight, QUANTILES)

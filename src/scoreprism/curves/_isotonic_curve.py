@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -26,49 +26,33 @@ _ENDS = 48.0
 _WORTHWHILE = 10_000.0
 
 
-@dataclass(frozen=True, eq=False)
-class Redraws:
+def redraw_cells(score: FloatArray, count: IntArray, at: IntArray) -> Callable[[Rng], FloatArray]:
     """
-    Cells of neighbouring scores, in order, that are redrawn and fitted as one.
+    The isotonic fit, at some scores, of outcomes that a stream draws; cells of neighbours are redrawn as one.
 
     The ends are left score by score. In between, cells are as wide as it takes for the number of events in them to have
     a variance of 12: its law (Poisson-binomial) is then nearly normal, with mean Σs and variance Σs(1 − s). A block of
     the isotonic fit holds hundreds of such cells.
     """
+    start = _starts(count * score * (1.0 - score))
+    rows = np.add.reduceat(count, start)
+    mean = np.add.reduceat(count * score, start)
+    spread = np.sqrt(np.add.reduceat(count * score * (1.0 - score), start))
+    one, many = rows == 1, np.diff(start, append=score.shape[0]) > 1
+    some = ~one & ~many  # several rows of one score
+    home = np.searchsorted(start, at, side="right") - 1
 
-    rows: FloatArray  # (m,): number of rows in each cell
-    mean: FloatArray  # (m,): mean and standard deviation of the number of events
-    spread: FloatArray  # (m,): mean and standard deviation of the number of events
-    single: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
-    several: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
-    pooled: NDArray[np.bool_]  # (m,): cells of one row; of rows of one score; of more
-    home: IntArray  # the cell of every score at which the fit is wanted
-
-    @classmethod
-    def of(cls, score: FloatArray, count: IntArray, at: IntArray) -> Redraws:
-        """Make cells."""
-        start = _starts(count * score * (1.0 - score))
-        rows = np.add.reduceat(count, start)
-        mean = np.add.reduceat(count * score, start)
-        variance = np.add.reduceat(count * score * (1.0 - score), start)
-        scores = np.diff(start, append=score.shape[0])
-        single, pooled = rows == 1, scores > 1
-        home = np.searchsorted(start, at, side="right") - 1
-        spread = np.sqrt(variance)
-        return cls(rows.astype(np.float64), mean, spread, single, ~single & ~pooled, pooled, home)
-
-    def __call__(self, rng: Rng) -> FloatArray:
-        """The isotonic fit of outcomes that one stream draws, at the scores where it is wanted."""
-        events = np.empty(self.rows.shape[0])
-        one, some, many = self.single, self.several, self.pooled
-        events[one] = rng.random(int(one.sum())) < self.mean[one]
+    def redrawn(rng: Rng) -> FloatArray:
+        events = np.empty(rows.shape[0])
+        events[one] = rng.random(int(one.sum())) < mean[one]
         if some.any():
-            rate = np.clip(self.mean[some] / self.rows[some], 0.0, 1.0)
-            events[some] = rng.binomial(self.rows[some].astype(np.int64), rate)
-        normal = np.rint(self.mean[many] + self.spread[many] * rng.standard_normal(int(many.sum())))
-        events[many] = np.clip(normal, 0.0, self.rows[many])
-        blocks = isotonic_blocks(self.rows, events)
-        return np.asarray(np.repeat(blocks.value, blocks.stop - blocks.start)[self.home])
+            events[some] = rng.binomial(rows[some], np.clip(mean[some] / rows[some], 0.0, 1.0))
+        normal = np.rint(mean[many] + spread[many] * rng.standard_normal(int(many.sum())))
+        events[many] = np.clip(normal, 0.0, rows[many])
+        blocks = isotonic_blocks(rows.astype(np.float64), events)
+        return np.asarray(np.repeat(blocks.value, blocks.stop - blocks.start)[home])
+
+    return redrawn
 
 
 def _starts(variance: FloatArray) -> IntArray:
@@ -89,12 +73,6 @@ _POINTS = 500
 
 class Sorted(RowCells):
     """Rows in order of score; a cell is a distinct score."""
-
-    @classmethod
-    def of(cls, rows: BinaryRows) -> Sorted:
-        """Sort the rows."""
-        ranked = rows.take(np.argsort(rows.score, kind="stable"))
-        return cls(ranked, run_starts(ranked.score))
 
     @cached_property
     def distinct(self) -> FloatArray:
@@ -145,14 +123,14 @@ def isotonic_points(rows: BinaryRows) -> tuple[FloatArray, FloatArray, FloatArra
 
 def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:
     """The band of the isotonic curve."""
-    ranked = Sorted.of(rows)
+    ranked = Sorted.ranked(rows)
     at = ranked.grid()
     x = ranked.distinct[at]
     if ask.kind == "consistency":
         many = float((rows.score * (1.0 - rows.score)).sum()) >= _WORTHWHILE  # cells save time and change nothing
         if ranked.rows.weight is None and many:
             count = np.diff(ranked.first, append=rows.n)
-            return Band(x, *ask.around(ask.draws(Redraws.of(ranked.distinct, count, at))))
+            return Band(x, *ask.around(ask.draws(redraw_cells(ranked.distinct, count, at))))
 
         def redrawn(rng: Rng) -> FloatArray:
             return ranked.fitted(draw_events(rng, ranked.rows.score), at)

@@ -75,12 +75,10 @@ def likelihood_band(
 class Paths:
     """Sums and likelihoods over items in order."""
 
-    weight: FloatArray  # (m + 1,): rows and events among the first 0, …, m items
-    events: FloatArray  # (m + 1,): rows and events among the first 0, …, m items
-    # (m + 1,): log-likelihood of the isotonic fit of the first 0, …, m items, and of those from 0, …, m on
-    before: FloatArray
-    # (m + 1,): log-likelihood of the isotonic fit of the first 0, …, m items, and of those from 0, …, m on
-    after: FloatArray
+    weight: FloatArray  # (m + 1,): rows among the first 0, …, m items
+    events: FloatArray  # (m + 1,): events among them
+    before: FloatArray  # (m + 1,): log-likelihood of the isotonic fit of the first 0, …, m items
+    after: FloatArray  # (m + 1,): the same of those from 0, …, m on
 
     @classmethod
     def of(cls, weight: FloatArray, events: FloatArray) -> Paths:

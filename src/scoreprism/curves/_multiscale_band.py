@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import outside
 from scoreprism._core.numerics import EDGE, halve
 from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._findings.finding import Finding, announce
 from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates, upper_end
-from scoreprism.exceptions import RefutedShapeWarning
 
 #: Halvings on the way to the ends of an interval.
 _HALVINGS = 50
@@ -27,8 +25,8 @@ class Intervals:
     """Intervals of cells: from every cell on, of 1, 2, 3, 4, 6, 8, 12, 16, … cells."""
 
     cells: FloatArray
-    first: IntArray  # (m,): first cell and one past the last
-    last: IntArray  # (m,): first cell and one past the last
+    first: IntArray  # (m,): first cell
+    last: IntArray  # (m,): one past the last
 
     @classmethod
     def of(cls, cells: FloatArray) -> Intervals:
@@ -77,13 +75,7 @@ def multiscale_band(
     low, high = _mean_bounds(family, family.sums(happened), kappa)
     below, above = _joined(edge, family, low, high, at)
     if (below > above + 1e-9).any():
-        warnings.warn(
-            f"the event rate falls somewhere as the score rises, beyond what chance explains at level {ask.level:.4g}: "
-            "an isotonic band cannot hold it, and spans what the data say on either side of each score. "
-            "Use method='bins' or 'kernel'.",
-            RefutedShapeWarning,
-            stacklevel=outside(),
-        )
+        announce(Finding("shape_refuted", confidence_level=ask.level))
     return np.minimum(below, above), np.maximum(below, above)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from scoreprism._core.checks import parse_numbers, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._kernels.isotonic import locate, pool_ties
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import BinaryRows, Curve, parse_binary
 from scoreprism.curves._threshold_lines import ThresholdLine, pooled, summed
@@ -112,6 +113,7 @@ def of_certainty(loss: ProperLoss, rate: float) -> float:
     return rate * miss + (1.0 - rate) * alarm
 
 
+@described(of_two=True)
 def murphy_curve(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -127,21 +129,9 @@ def murphy_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
     thresholds : array-like of shape (m,), optional
         Where to evaluate it. By default at all points where it jumps or bends, which takes one sort; given
         thresholds take none.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (2,), optional
-        Labels in column order.
-    name : str, optional
-        The model.
 
     Returns
     -------

@@ -11,6 +11,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen
+from scoreprism._findings.finding import Finding
 from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._kernels.term_intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism._sample.level import Level
@@ -50,7 +51,7 @@ class MurphyDecomposition(Curve):
         Confidence level of the intervals.
     form : str
         How rows are filled.
-    notes : tuple of str
+    findings : tuple of Finding
         Where the laws came from.
 
     Examples
@@ -73,7 +74,7 @@ class MurphyDecomposition(Curve):
     high: FloatArray
     level: float
     form: str
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     _lines: tuple[ThresholdLine, ...] = ()
     _levels: tuple[str, ...] = ()
     _rate: float = 0.0
@@ -95,7 +96,10 @@ class MurphyDecomposition(Curve):
         array of shape (m, terms)
             Terms of the elementary losses.
         """
-        points = parse_thresholds(theta)
+        return self._at(parse_thresholds(theta))
+
+    def _at(self, points: FloatArray) -> FloatArray:
+        """The same of thresholds that were parsed before."""
         return self._combined(np.stack([line(points) for line in self._lines], axis=1))
 
     def integrate(self, loss: str | ProperLoss) -> dict[str, float]:
@@ -158,8 +162,7 @@ class MurphyDecomposition(Curve):
     @cached_property
     def _cells(self) -> DecisionCells | None:
         """What bounds the loss from miscalibration; None where the rows are the whole population."""
-        rows = self._rows
-        return None if rows is None else DecisionCells.of(rows.score, rows.y, rows.share, self.theta, rows.groups)
+        return None if self._rows is None else self._rows.cells(self.theta)
 
     def _steps(self, components: FloatArray) -> FloatArray:
         """Losses of levels made steps from one to the next; spreads and divergences as they are."""
@@ -216,7 +219,27 @@ class MurphyDecomposition(Curve):
         MurphyDecomposition
             Terms as functions of θ.
         """
-        return murphy_of(chain, thresholds, form, level, name)
+        require_two_classes(chain.k)
+        form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(level)
+        theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
+        sample = chain.sample
+        weight = np.ones(sample.n) if sample.weight is None else sample.weight
+        held = np.flatnonzero(weight)
+        if held.size < sample.n:  # a row without weight is absent: it must not put jumps into the lines
+            chain, weight = chain.take(held), weight[held]
+            sample = chain.sample
+        share = weight / weight.sum()
+        first, last, residual = chain.levels[0], chain.levels[-1], ("residual",) if form == "plugin" else ()
+        rows = None if chain.population else DecisionRows(as_vector(first.law), sample.y, share, sample.groups)
+        curve = cls(
+            name=name, n=sample.n, _backend=sample.backend, names=(*chain.names, *residual), theta=frozen(theta),
+            values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, findings=chain.findings,
+            _lines=tuple(_components(chain, form, share)), _levels=chain.level_names, _rate=float(share @ sample.y),
+            _last_rate=float(share @ out_of_sample(last.fits, as_vector(last.law)).mean(axis=0)), _rows=rows,
+        )  # fmt: skip
+        ends, below = _intervals(chain, curve, (*(term.role for term in chain.terms), *residual), share)
+        low, high = frozen(ends[..., 0]), frozen(ends[..., 1])
+        return replace(curve, values=frozen(curve._at(theta)), low=low, high=high, _below=below)
 
 
 def murphy_decomposition(
@@ -271,7 +294,8 @@ def murphy_decomposition(
     ('reliability', 'grouping', 'irreducible')
     """
     require_one_model(y_proba)
-    return murphy_of(fit_chain(y_true, y_proba, X, options), thresholds, form, level, name)
+    chain = fit_chain(y_true, y_proba, X, options)
+    return MurphyDecomposition.from_chain(chain, thresholds=thresholds, form=form, level=level, name=name)
 
 
 def decision_loss(
@@ -343,36 +367,7 @@ def _at_usual(
     require_two_classes(chain.k)
     rate = float(np.average(chain.sample.y, weights=chain.sample.weight))
     chosen = usual_thresholds(rate) if theta is None else theta
-    return murphy_of(chain, chosen, "debiased", level, name)
-
-
-def murphy_of(
-    chain: Chain, thresholds: ArrayLike | None, form: str, level: float, name: str | None
-) -> MurphyDecomposition:
-    """Exact lines of every component, and intervals at some thresholds."""
-    require_two_classes(chain.k)
-    form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(level)
-    theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
-    sample = chain.sample
-    weight = np.ones(sample.n) if sample.weight is None else sample.weight
-    held = np.flatnonzero(weight)
-    if held.size < sample.n:  # a row without weight is absent: it must not put jumps into the lines
-        chain, weight = chain.take(held), weight[held]
-        sample = chain.sample
-    share = weight / weight.sum()
-    residual = ("residual",) if form == "plugin" else ()
-    curve = MurphyDecomposition(
-        name=name, n=sample.n, _backend=sample.backend, names=(*chain.names, *residual), theta=frozen(theta),
-        values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, notes=chain.notes,
-        _lines=tuple(_components(chain, form, share)), _levels=chain.level_names, _rate=float(share @ sample.y),
-        _last_rate=float(share @ out_of_sample(chain.levels[-1].fits, as_vector(chain.levels[-1].law)).mean(axis=0)),
-    )  # fmt: skip
-    ends, below = _intervals(chain, curve, (*(term.role for term in chain.terms), *residual), share)
-    rows = None if chain.population else DecisionRows(as_vector(chain.levels[0].law), sample.y, share, sample.groups)
-    return replace(
-        curve, values=frozen(curve.at(theta)), low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), _below=below,
-        _rows=rows,
-    )  # fmt: skip
+    return MurphyDecomposition.from_chain(chain, thresholds=chosen, level=level, name=name)
 
 
 def _components(chain: Chain, form: str, share: FloatArray) -> list[ThresholdLine]:
@@ -429,10 +424,10 @@ def _of_rows(chain: Chain, curve: MurphyDecomposition) -> FloatArray:
         if theta == 1.0:  # nothing costs anything there
             found.append(np.zeros((size, size)))
             continue
-        loss = Elementary(theta=max(float(theta), 5e-324))  # at 0, only a prediction of 0 is below
+        loss = Elementary.at(max(float(theta), 5e-324))  # at 0, only a prediction of 0 is below
         if curve.form == "plugin":
-            extras = chain.divergences(loss)
-        found.append(Moments.of(chain.level_losses(loss), extras, sample.weight, sample.groups).covariance)
+            extras = chain._divergences(loss)
+        found.append(Moments.of(chain._losses(loss), extras, sample.weight, sample.groups).covariance)
     return np.stack(found)
 
 

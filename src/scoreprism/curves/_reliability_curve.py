@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, refuse
 from scoreprism._core.frames import make_frame
-from scoreprism._core.resampling import Streams
+from scoreprism._core.resampling import Rng, Streams, draw_events
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._kernels.binomial import INTERVALS
+from scoreprism._kernels.binomial import INTERVALS, rate_interval, sum_interval
+from scoreprism._kernels.bins import equal_mass_cuts, even_codes
+from scoreprism._kernels.isotonic import run_starts
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._bands import Ask, Band
-from scoreprism.curves._binned_curve import STRATEGIES, bin_band, bin_points, bin_rows
-from scoreprism.curves._curve import BinaryRows, Curve, effective, parse_binary
+from scoreprism.curves._bands import Ask, Band, pointwise_band
+from scoreprism.curves._curve import BinaryRows, Curve, RowCells, effective, parse_binary
 from scoreprism.curves._decision_curves import ScoreDistribution, histogram
 from scoreprism.curves._isotonic_curve import isotonic_band, isotonic_points
 from scoreprism.curves._smooth_curves import KernelCurve, SplineCurve, smooth_grid
 
+#: How scores are binned.
+STRATEGIES = ("quantile", "uniform")
 #: How the curve is found, and what its band speaks of.
 METHODS, BANDS = ("isotonic", "spline", "kernel", "bins"), ("consistency", "confidence")
 #: Points of a curve, and from what is asked of a band to the band.
@@ -96,14 +100,10 @@ class ReliabilityCurve(Curve):
             return {}
         return {"x": self.band_x, "low": self.low, "high": self.high}
 
+    @described()
     def band_frame(self, backend: str | None = None) -> Any:
         """
         The band as a dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -129,6 +129,7 @@ class ReliabilityCurve(Curve):
         return super().to_dict() | about | {"band_points": band or None}
 
 
+@described(of_two=True)
 def reliability_curve(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -157,10 +158,6 @@ def reliability_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
     method : {"isotonic", "spline", "kernel", "bins"}, default="isotonic"
         Isotonic regression (CORP), the monotone spline of `MonotoneSplineCalibrator`, a kernel estimate, or bins.
     band : {"consistency", "confidence"} or None, default="consistency"
@@ -185,16 +182,8 @@ def reliability_curve(
         Weights, on any scale. Integer weights give the isotonic and binned curve of repeated rows. Bands, and the
         smoothness of smooth curves, treat every row as one outcome: n rows of unequal weight are worth (Σw)²/Σw²
         of equal weight.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (2,), optional
-        Labels in column order.
     random_state : int, Generator or None, optional
         Seed. Redrawn curve b depends on it and on b alone, not on their number.
-    n_jobs : int, optional
-        Number of threads; results are the same for every choice.
-    name : str, optional
-        The model, for figures.
 
     Returns
     -------
@@ -271,3 +260,40 @@ def _found(rows: BinaryRows, method: str, n_bins: int, strategy: str) -> Found:
     grid = smooth_grid(rows.score)
     smooth = SplineCurve(rows, grid) if method == "spline" else KernelCurve(rows, grid)
     return smooth.x, smooth.y, np.empty(0), smooth.band
+
+
+# ── bins ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bin_rows(rows: BinaryRows, n_bins: int, strategy: str) -> RowCells:
+    """Bins of equal mass (equal scores stay together) or equal width, (a, b]; those without rows are left out."""
+    if n_bins > rows.n:
+        refuse("`n_bins` must be at most the number of rows", f"{n_bins} bins for {rows.n} rows", "Use fewer bins.")
+    if strategy == "uniform":
+        index = even_codes(rows.score, n_bins)
+    else:
+        index = np.searchsorted(equal_mass_cuts(rows.score, rows.weight, n_bins), rows.score, side="right")
+    order = np.argsort(index, kind="stable")
+    return RowCells(rows.take(order), run_starts(index[order]))
+
+
+def bin_points(bins: RowCells) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean score, event rate and share of mass of each bin."""
+    return bins.mean(bins.rows.score), bins.mean(bins.rows.y), bins.weight / bins.weight.sum()
+
+
+def bin_band(bins: RowCells, ask: Ask) -> Band:
+    """Intervals of the bins; at once, of level^(1/b) each (Šidák), as bins are independent given the scores."""
+    x, rate, _ = bin_points(bins)
+    level = ask.level ** (1.0 / x.size) if ask.uniform else ask.level
+    if ask.kind == "confidence":
+        return Band(x, *rate_interval(rate * bins.size, bins.size, level, ask.interval))
+    if bins.rows.weight is None:
+        laws = np.split(bins.rows.score, bins.first[1:])
+        ends = np.array([sum_interval(law, level, ask.interval) for law in laws])
+        return Band(x, *(ends / bins.size[:, None]).T)
+
+    def redrawn(rng: Rng) -> FloatArray:
+        return bins.mean(draw_events(rng, bins.rows.score).astype(np.float64))
+
+    return Band(x, *pointwise_band(replace(ask, level=level).draws(redrawn), level))

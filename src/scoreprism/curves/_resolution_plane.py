@@ -12,6 +12,7 @@ from scoreprism._core.checks import listed, parse_choice, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
+from scoreprism._parameters import described
 from scoreprism._sample.models import parse_models
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import Curve, require_known
@@ -68,14 +69,10 @@ class ResolutionPlane(Curve):
         extra = {"models": list(self.models), "loss": str(self.loss), "method": self.method}
         return super().to_dict() | extra | {"uncertainty": self.uncertainty}
 
+    @described()
     def to_frame(self, backend: str | None = None) -> Any:
         """
         One row per model.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -109,6 +106,7 @@ PLANES: dict[str, Callable[[Sample, dict[str, Any]], list[Decomposition]]] = {
 }
 
 
+@described()
 def resolution_plane(
     y_true: ArrayLike | Sample,
     y_proba: Mapping[str, ArrayLike] | ArrayLike | None = None,
@@ -126,22 +124,12 @@ def resolution_plane(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Outcomes; or everything at once.
     y_proba : mapping of str to array-like, or frame
         Probabilities by model; the columns of a frame are models.
-    loss : str or ProperLoss, default="log"
-        The loss.
     method : {"corp", "crossfit"}, default="corp"
         "corp": isotonic regression in the sample, as `corp_decomposition`; both terms are biased up alike, so the
         loss is right but all models move along their line. "crossfit": reliability and resolution of `decompose`,
         debiased; any number of classes.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
     clip : float, optional
         Keep laws at least this far from 0.
     **options : object

@@ -12,7 +12,6 @@ from scoreprism._core.numerics import rising_sigmoid
 from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.binomial import rate_interval
-from scoreprism._kernels.isotonic import run_starts
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
 from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, rising
 from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem, rising_line
@@ -40,16 +39,6 @@ def smooth_grid(score: FloatArray) -> FloatArray:
 
 class Pools(RowCells):
     """Rows in order of score, brought to at most a few hundred cells of adjacent scores."""
-
-    @classmethod
-    def of(cls, rows: BinaryRows, most: int = _CELLS) -> Pools:
-        """Cells of about equally many rows, none of which splits a tie."""
-        ranked = rows.take(np.argsort(rows.score, kind="stable"))
-        new = run_starts(ranked.score)
-        if new.shape[0] > most:
-            goals = np.arange(most) * (rows.n / most)
-            new = np.unique(new[np.searchsorted(new, goals)])
-        return cls(ranked, new)
 
     def redrawn(self, rng: Rng) -> FloatArray:
         """Weighted events of each cell when outcomes are drawn from the scores."""
@@ -143,7 +132,7 @@ class SplineCurve:
 
     def _redraw(self) -> Callable[[Rng], FloatArray]:
         """From a stream to the spline of outcomes drawn from the scores, λ chosen anew."""
-        pools, problem = Pools.of(self.rows), self.problem
+        pools, problem = Pools.ranked(self.rows, _CELLS), self.problem
         if problem.constant:
             return lambda rng: np.full(self.x.size, pools.redrawn(rng).sum() / self.rows.total)
         basis = problem.basis
@@ -178,7 +167,7 @@ class KernelCurve:
     @cached_property
     def pools(self) -> Pools:
         """The rows."""
-        return Pools.of(self.rows, most=2048)
+        return Pools.ranked(self.rows, 2048)
 
     @cached_property
     def _smoother(self) -> tuple[FloatArray, FloatArray]:

@@ -11,6 +11,7 @@ import numpy as np
 from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import stage_sample
 from scoreprism.curves._curve import Curve, require_known
@@ -72,6 +73,7 @@ class StagewiseCurve(Curve):
         return f"{self.loss!s} loss and its terms over {self.stages.size} stages"
 
 
+@described()
 def stagewise_curve(
     y_true: ArrayLike | Sample,
     stages: Mapping[float, ArrayLike] | Sequence[ArrayLike] | None = None,
@@ -98,12 +100,6 @@ def stagewise_curve(
         Probabilities by stage; stages of a sequence are numbered from 1.
     X : array-like or frame of shape (n, p), optional
         Features. With them, refinement is split into grouping and irreducible loss.
-    loss : str or ProperLoss, default="log"
-        The loss.
-    level : float, default=0.95
-        Confidence level of the intervals.
-    name : str, optional
-        The model.
     random_state : int, Generator or None, default=None
         Seed of the folds, which all stages share.
     **options : object

@@ -26,8 +26,8 @@ class ThresholdLine:
     """
 
     at: FloatArray  # (m,): where it may jump or bend, ascending; the first is 0
-    u: FloatArray  # (m,): coefficients from there to the next point
-    v: FloatArray  # (m,): coefficients from there to the next point
+    u: FloatArray  # (m,): coefficients of 1 − θ from there to the next point
+    v: FloatArray  # (m,): coefficients of θ
 
     def __call__(self, theta: FloatArray) -> FloatArray:
         """Values at thresholds; where it jumps, the value after the jump (a prediction equal to θ is below it)."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from scoreprism.datasets._examples import ExactExample, german_credit_population
-from scoreprism.datasets._german_credit import GermanCredit, load_german_credit
+from scoreprism.datasets._german_credit import ExactExample, GermanCredit, german_credit_population, load_german_credit
 from scoreprism.datasets._level_sets import ScoreLaw
 from scoreprism.datasets._synthetic import AppendixELaw, CopulaLaw, Draw, PopulationTerms, SquareLaw
 

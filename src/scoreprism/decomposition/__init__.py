@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from scoreprism._document.tables import Contributions
+from scoreprism._document.result import Contributions
+from scoreprism._findings.finding import Finding
 from scoreprism._kernels.term_intervals import Bound, Interval
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
-from scoreprism.decomposition._advice import Summary
 from scoreprism.decomposition._chain import Chain
 from scoreprism.decomposition._classical import corp_decomposition, resolution_decomposition
+from scoreprism.decomposition._conclusions import Summary
 from scoreprism.decomposition._finite import FiniteModel
 from scoreprism.decomposition._result import Decomposition, PairedDifference
 
@@ -17,6 +18,7 @@ __all__ = [
     "Chain",
     "Contributions",
     "Decomposition",
+    "Finding",
     "FiniteModel",
     "Interval",
     "Level",

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import outside, parse_choice, parse_clip, refuse, require_rows
-from scoreprism._core.simplex import ArrayLike, FloatArray, clip_law, frozen, n_classes, unify
-from scoreprism._document.tables import floor_mark
-from scoreprism._kernels.term_intervals import FORMS, Ends, Moments, TermInference, WhatIf, steps
+from scoreprism._core.checks import parse_choice, parse_clip, refuse, require_rows
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes, unify
+from scoreprism._findings.finding import Finding, announce
+from scoreprism._kernels.term_intervals import FEW_UNITS, FORMS, Ends, Moments, TermInference, WhatIf, steps
 from scoreprism._sample.level import Level, spread
 from scoreprism._sample.sample import Sample, parse_laws
 from scoreprism._spelling import spell
 from scoreprism.decomposition._result import Decomposition, RowLosses
-from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, ScoreprismWarning
+from scoreprism.exceptions import InfiniteLossError, ScoreprismWarning
 from scoreprism.losses import ProperLoss, get_loss
 
 #: Level names that mean the objective chance Π = P(Y | Z) of a latent state (theorem "four-term").
@@ -32,9 +32,6 @@ LATENT_NAMES = frozenset({"Π", "π", "Pi", "pi", "PI", "latent", "Z", "chance"}
 
 #: Names that tables need for themselves.
 _RESERVED = frozenset({"residual", "group", "weight", "term"})
-
-#: Fewer independent rows or groups than this make normal intervals too short (docs/statistics.md).
-FEW = 30
 
 
 class Term(NamedTuple):
@@ -69,7 +66,7 @@ def name_terms(levels: Sequence[str], latent: frozenset[str] = LATENT_NAMES) -> 
 class Fit(Protocol):
     """How the laws of a chain were fitted; it can fit them again."""
 
-    def complete(self, found: Decomposition, chain: Chain) -> Decomposition:
+    def complete(self, found: Decomposition) -> Decomposition:
         """The decomposition with what only the fit knows: guards, candidates, the resolution form."""
 
     @property
@@ -158,7 +155,7 @@ class Chain:
         laws = [level.changed(name=old.name) for level, old in zip(parsed, given, strict=True)]
         self.sample, self.levels, self.terms = sample, bring_together(laws), terms
         self.population = population
-        self.notes: tuple[str, ...] = ()
+        self.findings: tuple[Finding, ...] = ()
         self.fit: Fit | None = None
 
     @classmethod
@@ -169,7 +166,7 @@ class Chain:
         terms: tuple[Term, ...] | None = None,
         *,
         population: bool = False,
-        notes: tuple[str, ...] = (),
+        findings: tuple[Finding, ...] = (),
         fit: Fit | None = None,
     ) -> Chain:
         """
@@ -185,7 +182,7 @@ class Chain:
             Named after the levels unless given.
         population : bool, default=False
             Whether the rows are the whole population.
-        notes : tuple of str
+        findings : tuple of Finding
             What a reader must know.
         fit : optional
             How the levels were fitted.
@@ -199,7 +196,7 @@ class Chain:
         names = [level.name for level in levels]
         named = name_terms(names, frozenset({"Π"})) if terms is None else terms  # a level of features may be called Z
         chain.sample, chain.levels, chain.terms = sample, bring_together(levels), named
-        chain.population, chain.notes, chain.fit = population, notes, fit
+        chain.population, chain.findings, chain.fit = population, findings, fit
         return chain
 
     def _with(self, **changes: Any) -> Chain:
@@ -253,18 +250,20 @@ class Chain:
         Decomposition
             Terms, rows, standard errors, intervals.
         """
-        return self.decompose_at(loss, form, clip)
+        chosen = get_loss(loss)
+        chosen.require_classes(self.sample.prediction)
+        return self.decompose_at(chosen, parse_choice(form, FORMS, "form"), parse_clip(clip, self.k))
 
     def decompose_at(
-        self, loss: str | ProperLoss, form: str, clip: float | None, floor: float | None = None
+        self, loss: ProperLoss, form: str, clip: float | None, floor: float | None = None
     ) -> Decomposition:
         """
-        The same, with a floor for a loss that is infinite, or that is compared with one.
+        The same of what was parsed before, with a floor for a loss that is infinite, or that is compared with one.
 
         Parameters
         ----------
-        loss : str or ProperLoss
-            The loss.
+        loss : ProperLoss
+            The loss, one for the classes of this chain.
         form : str
             One of `FORMS`.
         clip : float or None
@@ -277,8 +276,8 @@ class Chain:
         Decomposition
             With ``floored``, where there is a floor.
         """
-        again = partial(self._assemble, get_loss(loss), parse_choice(form, FORMS, "form"))
-        found = again(parse_clip(clip, self.k))
+        again = partial(self._assemble, loss, form)
+        found = again(clip)
         if found.clip is not None or self.population or (floor is None and found._finite):
             return found
         return _with_floor(found, self.sample, again, self.sample.floor if floor is None else floor)
@@ -286,18 +285,18 @@ class Chain:
     def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
         """The terms at one clipping distance."""
         used = self.clipped(clip)
-        losses, extras = used.level_losses(loss), used.level_spreads(loss)
+        losses, extras = used._losses(loss), used._spreads(loss)
         finite = bool(np.isfinite(losses).all())
-        notes = [] if finite else infinite_rows(losses, used, loss, form)
+        said = [] if finite else find_infinite_rows(losses, used, loss, form)
         if form == "plugin":
-            extras = np.concatenate([extras, used.divergences(loss)])
+            extras = np.concatenate([extras, used._divergences(loss)])
         ends = what_if = None
         if self.terms[0].role == "reliability" and not self.population and finite:
             ends, what_if, extras = _ends(used, loss, losses, extras)
         moments = used.moments(losses, extras, loss)
         rows = None if self.sample.cells is not None else RowLosses(frozen(losses), frozen(extras), what_if)
-        found = replace(conclude(self, loss, form, clip, moments, self.sample.mean(losses[0]), rows, notes), _ends=ends)
-        return found if self.fit is None else self.fit.complete(found, self)
+        found = replace(conclude(self, loss, form, clip, moments, self.sample.mean(losses[0]), rows, said), _ends=ends)
+        return found if self.fit is None else self.fit.complete(found)
 
     def level_losses(self, loss: ProperLoss) -> FloatArray:
         """
@@ -313,9 +312,14 @@ class Chain:
         array of shape (levels, n)
             Losses.
         """
+        loss.require_classes(self.levels[0].law)
+        return self._losses(loss)
+
+    def _losses(self, loss: ProperLoss) -> FloatArray:
+        """The same of a loss that is known to be for these classes."""
         y, cells = self.sample.y, self.sample.cells
         known = {} if cells is None else cells.known(loss).mean
-        return np.stack([known[one.name] if one.name in known else one.losses(loss, y) for one in self.levels])
+        return np.stack([known[one.name] if one.name in known else one._losses(loss, y) for one in self.levels])
 
     def level_spreads(self, loss: ProperLoss) -> FloatArray:
         """
@@ -331,6 +335,11 @@ class Chain:
         array of shape (levels, n)
             Spreads.
         """
+        loss.require_classes(self.levels[0].law)
+        return self._spreads(loss)
+
+    def _spreads(self, loss: ProperLoss) -> FloatArray:
+        """The same of a loss that is known to be for these classes."""
         spreads = np.zeros((len(self.levels), self.sample.n))
         for t, level in enumerate(self.levels):
             if level.fits is not None:
@@ -353,12 +362,17 @@ class Chain:
         array of shape (levels, n)
             A subtracted term is minus the divergence from the finer to the coarser law.
         """
+        loss.require_classes(self.levels[0].law)
+        return self._divergences(loss)
+
+    def _divergences(self, loss: ProperLoss) -> FloatArray:
+        """The same of a loss that is known to be for these classes."""
         lines = [
             _divergence(loss, coarse, fine) if term.sign > 0 else -_divergence(loss, fine, coarse)
             for term, (coarse, fine) in zip(self.terms, pairwise(self.levels), strict=False)
         ]
         last = self.levels[-1]
-        return np.stack([*lines, loss.entropy(last.law) if last.fits is None else last.fits.entropies(loss)])
+        return np.stack([*lines, loss.evaluate_entropy(last.law) if last.fits is None else last.fits.entropies(loss)])
 
     def moments(self, losses: FloatArray, extras: FloatArray, loss: ProperLoss) -> Moments:
         """
@@ -419,9 +433,13 @@ class Chain:
         Chain
             With these rows only; it cannot fit its laws again.
         """
-        some = np.flatnonzero(rows) if rows.dtype == bool else rows
+        self.sample.require_rows("take")
+        return self._taken(np.flatnonzero(rows) if rows.dtype == bool else rows)
+
+    def _taken(self, some: IntArray) -> Chain:
+        """Some of the rows by their numbers, where there are single rows."""
         return self._with(
-            sample=self.sample.take(some), levels=tuple(level.take(some) for level in self.levels), fit=None
+            sample=self.sample._taken(some), levels=tuple(level.take(some) for level in self.levels), fit=None
         )
 
     def renamed(self, names: Sequence[str], levels: Sequence[str]) -> Chain:
@@ -469,14 +487,14 @@ class Chain:
         Returns
         -------
         Chain
-            Without notes; it cannot fit its laws again.
+            Without findings; it cannot fit its laws again.
         """
         sample, wide = self.sample, self.levels[0].law.ndim == 2
         mass = np.bincount(sample.y, sample.weight, self.k)
         marginal = mass / mass.sum()
         constant = np.tile(marginal, (sample.n, 1)) if wide else np.full(sample.n, marginal[1])
         levels = (*self.levels, Level.of("Q̄", constant))
-        return self._with(levels=levels, terms=RESOLUTION, notes=(), fit=None)
+        return self._with(levels=levels, terms=RESOLUTION, findings=(), fit=None)
 
 
 #: The terms of S → C → Q̄: the resolution is subtracted.
@@ -545,7 +563,7 @@ def _divergence(loss: ProperLoss, of: Level, by: Level) -> FloatArray:
         return np.asarray(by.fits.divergences(loss, of.law, of.fits))
     if of.fits is not None:
         return np.asarray(of.fits.divergences_from(loss, by.law))
-    return loss.divergence(of.law, by.law)
+    return loss.evaluate_divergence(of.law, by.law)
 
 
 def _ends(chain: Chain, loss: ProperLoss, losses: FloatArray, extras: FloatArray) -> tuple[Ends, WhatIf, FloatArray]:
@@ -604,12 +622,12 @@ def _with_floor(
 
 def as_floored(twin: Decomposition, moved: int) -> Decomposition:
     """A decomposition at a distance that nobody asked for, which it says."""
-    note = f"{floor_mark(twin.clip or 0.0)}: {moved:,} of {twin.n:,} rows were moved"
-    return replace(twin, _moved=moved, notes=(note, *twin.notes))
+    note = Finding("floored", n=moved, facts={"floor": twin.clip or 0.0, "total": twin.n})
+    return replace(twin, _moved=moved, findings=(note, *twin.findings))
 
 
-def infinite_rows(losses: FloatArray, chain: Chain, loss: ProperLoss, form: str) -> list[str]:
-    """Name the rows with an infinite loss; refuse to subtract two of them."""
+def find_infinite_rows(losses: FloatArray, chain: Chain, loss: ProperLoss, form: str) -> list[Finding]:
+    """Find the rows with an infinite loss; refuse to subtract two of them."""
     sample, infinite = chain.sample, np.isinf(losses)
     if sample.weight is not None:
         infinite &= sample.weight > 0
@@ -623,13 +641,9 @@ def infinite_rows(losses: FloatArray, chain: Chain, loss: ProperLoss, form: str)
                 f"it is infinite in {sample.describe(infinite[t])}, where the law gives probability 0 "
                 "to what happened. " + spell(("Pass `clip`=1e-6 (or another distance from 0)", "`form`='plugin'"))
             )
-    note = (
-        f"the {loss!s} loss is infinite in {sample.describe(np.logical_or.reduce(infinite))}, where probability 0 "
-        "was given to what happened; intervals are undefined"
-    )
-    remedy = spell("Pass `clip`=1e-6 (or another distance from 0) for finite numbers.")
-    warnings.warn(f"{note}. {remedy}", InfiniteLossWarning, stacklevel=outside())
-    return [note]
+    count, total, rows = sample.locate(np.logical_or.reduce(infinite))
+    facts = {"loss": str(loss), "total": total, "rows": rows}
+    return [announce(Finding("infinite_loss", n=count, facts=facts))]
 
 
 # ── the result ──────────────────────────────────────────────────────────────────────────────────────
@@ -643,7 +657,7 @@ def conclude(
     moments: Moments,
     risk: float,
     rows: RowLosses | Callable[[], RowLosses] | None,
-    notes: Sequence[str],
+    findings: Sequence[Finding],
 ) -> Decomposition:
     """The decomposition, once its moments are known."""
     terms = (*chain.terms, Term("residual", "residual")) if form == "plugin" else chain.terms
@@ -661,31 +675,27 @@ def conclude(
         _signs=tuple(term.sign for term in terms),
         _moments=moments,
         clip=clip,
-        notes=(*chain.notes, *notes, *_cautions(chain, form), *_contradictions(moments, chain)),
+        findings=(*chain.findings, *findings, *_cautions(chain, form), *_contradictions(moments, chain)),
         chain=chain,
         _row_losses=rows,
         _population=chain.population,
     )
 
 
-def _cautions(chain: Chain, form: str) -> list[str]:
+def _cautions(chain: Chain, form: str) -> list[Finding]:
     """What a reader must know about the intervals of these rows."""
     if chain.population:
         return []
     cautions, units = [], chain.sample.n_units
-    if units < FEW:
-        what = "rows" if chain.sample.groups is None else "clusters"
-        cautions.append(
-            f"only {units} independent {what}: standard errors and intervals are too small below about {FEW}"
-        )
+    if units < FEW_UNITS:
+        unit = "row" if chain.sample.groups is None else "group"
+        cautions.append(Finding("few_units", n=units, facts={"unit": unit, "enough": FEW_UNITS}))
     if form == "plugin":
-        cautions.append(
-            "plug-in estimates are biased by the noise of fitted laws; intervals are those of the loss differences"
-        )
+        cautions.append(Finding("plugin_bias"))
     return cautions
 
 
-def _contradictions(moments: Moments, chain: Chain) -> list[str]:
+def _contradictions(moments: Moments, chain: Chain) -> list[Finding]:
     """A 'calibrated' law that predicts worse than the prediction itself, beyond chance and its own noise."""
     first, names = chain.terms[0], chain.level_names
     if first.role != "reliability":
@@ -693,8 +703,4 @@ def _contradictions(moments: Moments, chain: Chain) -> list[str]:
     high = TermInference(first.name, first.role, 0, 1, len(names), moments).reach(0.95)
     if not high < 0.0:
         return []
-    note = (
-        f"level {names[1]!r} predicts worse than {names[0]!r} itself, beyond chance: it is not a "
-        f"calibrated version of it, and an interval of zero for {first.name} says no more than that"
-    )
-    return [note]
+    return [Finding("not_calibrated_version", term=first.name, subject=names[1], facts={"prediction": names[0]})]

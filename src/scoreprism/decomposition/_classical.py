@@ -11,12 +11,12 @@ from scoreprism._core.checks import parse_folds, parse_law, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen, n_classes
+from scoreprism._findings.finding import Finding
 from scoreprism._kernels.isotonic import isotonic_fit, isotonic_sums
 from scoreprism._kernels.term_intervals import Moments
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample, parse_laws
-from scoreprism.decomposition._chain import Chain, Term, conclude, infinite_rows
-from scoreprism.decomposition._corp_losses import corp_losses
+from scoreprism.decomposition._chain import Chain, Term, conclude, find_infinite_rows
 from scoreprism.decomposition._result import Decomposition, RowLosses
 from scoreprism.losses import ProperLoss
 
@@ -26,9 +26,7 @@ _CORP = (
     Term("discrimination", "in-sample", -1),
     Term("uncertainty", "uncertainty"),
 )
-_BIASED = (
-    "in-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)"
-)
+_BIASED = Finding("in_sample_bias")
 
 
 class CorpChain(Chain):
@@ -44,7 +42,7 @@ class CorpChain(Chain):
                 f"{sample.k}",
                 "Use resolution_decomposition with a multiclass calibrator.",
             )
-        self.sample, self.terms, self.notes, self.population, self.fit = sample, _CORP, (_BIASED,), False, None
+        self.sample, self.terms, self.findings, self.population, self.fit = sample, _CORP, (_BIASED,), False, None
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:  # type: ignore[override]
@@ -66,9 +64,26 @@ class CorpChain(Chain):
         risk = sample.mean(loss.evaluate(score if clip is None else clip_law(score, clip), sample.y))
         rows = _CorpRows(self, loss, clip)
         infinite = not math.isfinite(risk + isotonic + constant)
-        notes = infinite_rows(rows().losses, self, loss, form) if infinite else []
+        said = find_infinite_rows(rows().losses, self, loss, form) if infinite else []
         mean = np.array([risk - isotonic, isotonic - constant, constant, 0.0, 0.0, 0.0])
-        return conclude(self, loss, form, clip, Moments(mean, rows.covariance), risk, rows, notes)
+        return conclude(self, loss, form, clip, Moments(mean, rows.covariance), risk, rows, said)
+
+
+def corp_losses(
+    loss: ProperLoss, weight: FloatArray, events: FloatArray, clip: float | None = None
+) -> tuple[float, float]:
+    """Mean loss of the isotonic law, and of the marginal law, from the sums of the isotonic blocks."""
+    blocks = np.array([weight, events])
+    weights, happened = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)  # all rows: the last pool
+    law, size = happened / weights, weights.size
+    law = law if clip is None else clip_law(law, clip)
+    # a law that is constant on a pool of rows: events·ℓ(c, 1) + (weight − events)·ℓ(c, 0), where 0·∞ = 0
+    mass = np.concatenate([weights - happened, happened])
+    losses = loss.evaluate(np.concatenate([law, law]), np.repeat([0, 1], size))
+    losses[mass == 0.0] = 0.0
+    losses *= mass
+    sums, total = losses[:size] + losses[size:], weights[-1]
+    return float(np.add.reduce(sums[:-1]) / total), float(sums[-1] / total)
 
 
 class _CorpRows:
@@ -79,7 +94,7 @@ class _CorpRows:
 
     @cached_property
     def _found(self) -> RowLosses:
-        losses = Chain.of(self.chain.sample, self.chain.levels, _CORP).clipped(self.clip).level_losses(self.loss)
+        losses = Chain.of(self.chain.sample, self.chain.levels, _CORP).clipped(self.clip)._losses(self.loss)
         return RowLosses(frozen(losses), frozen(np.zeros(losses.shape)))
 
     def __call__(self) -> RowLosses:

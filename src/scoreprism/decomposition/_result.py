@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, parse_share, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.labels import parse_groups
 from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
+from scoreprism._document.result import Contributions, Drawable, TermTable
 from scoreprism._document.result_json import (
     FLOORED,
     MOVED,
@@ -27,7 +28,9 @@ from scoreprism._document.result_json import (
     read_summary,
     require_kinds,
 )
-from scoreprism._document.tables import Contributions, Drawable, TermTable, floor_mark, thousands
+from scoreprism._findings.finding import MIN_GAIN, Finding, Noted, select
+from scoreprism._findings.sentences import mark_floor
+from scoreprism._findings.wording import write_count, write_fixed
 from scoreprism._kernels.term_intervals import (
     FORMS,
     INTERVAL_METHODS,
@@ -44,12 +47,19 @@ from scoreprism._kernels.term_intervals import (
     quantile,
     steps,
 )
-from scoreprism.decomposition._advice import Summary, advise
+from scoreprism.decomposition._conclusions import Summary, draw_conclusions
 from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import LOSSES, OpaqueLoss, ProperLoss, get_loss
 
 if TYPE_CHECKING:
     from scoreprism.decomposition._chain import Chain
+
+
+class Known(NamedTuple):
+    """What the data can say of a term; an end that cannot be given is NaN."""
+
+    low: float
+    high: float
 
 
 class RowLosses(NamedTuple):
@@ -78,7 +88,7 @@ def _combine(components: FloatArray, term: dict[int, float]) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Drawable, TermTable):
+class Decomposition(Drawable, Noted, TermTable):
     """
     A loss, split into the terms of a chain of information levels.
 
@@ -105,8 +115,8 @@ class Decomposition(Drawable, TermTable):
         that was read from a file.
     clip : float or None
         Distance from 0 and 1 that laws were clipped to, if that was asked for.
-    notes : tuple of str
-        What a reader must know to use the numbers.
+    findings : tuple of Finding
+        What a reader must know to use the numbers: where laws came from, cautions, doubts.
     floored : Decomposition or None
         Where the loss is infinite and no `clip` was given, the same terms with all laws kept 1/(2n) from 0 and 1, n the
         number of rows that have weight: what ``clip=1/(2n)`` gives. Its tables and advice say so. None for a loss that
@@ -136,13 +146,12 @@ class Decomposition(Drawable, TermTable):
     _signs: tuple[int, ...]
     _moments: Moments
     clip: float | None = None
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     chain: Chain | None = None
     _row_losses: RowLosses | Callable[[], RowLosses] | None = None
     _population: bool = False
     _alternatives: tuple[Alternative, ...] | Callable[[], tuple[Alternative, ...]] = ()
     _resolution: Callable[[], Decomposition] | None = None
-    _doubts: tuple[tuple[int, str], ...] = ()
     floored: Decomposition | None = None
     muted: tuple[str, ...] = ()
     _ends: Ends | None = None
@@ -195,9 +204,19 @@ class Decomposition(Drawable, TermTable):
         return None if self._finite else self.floored
 
     @property
+    def floor(self) -> float | None:
+        """How far laws are kept from 0 and 1 although nobody asked for it; None where that was not done."""
+        return None if self._moved is None else self.clip
+
+    @property
     def _mark(self) -> str:
-        """What must be said with every number of a decomposition at a floor; empty for any other."""
-        return "" if self._moved is None or self.clip is None else floor_mark(self.clip)
+        """What is said with numbers at a floor; empty for any other."""
+        return "" if self.floor is None else mark_floor(self.floor)
+
+    @property
+    def splits_the_rest(self) -> str:
+        """The argument that would split what is left into model and data."""
+        return "X"
 
     def _combination(self, index: int) -> dict[int, float]:
         """A term as a linear function of the stored components."""
@@ -214,7 +233,15 @@ class Decomposition(Drawable, TermTable):
             chain=None if self.chain is None else self.chain.renamed(names, levels),
             floored=None if self.floored is None else self.floored._renamed(names, levels),
             muted=tuple(known[self.names.index(term)] for term in self.muted),
+            findings=tuple(self._rename_in(one, known, levels) for one in self.findings),
         )
+
+    def _rename_in(self, finding: Finding, names: tuple[str, ...], levels: tuple[str, ...]) -> Finding:
+        """A finding with the new name of its term and of its level."""
+        terms, level = dict(zip(self.names, names, strict=True)), finding.level
+        ours = level is not None and level < self._levels and finding.subject == self.level_names[level]
+        subject = levels[level] if ours and level is not None else finding.subject
+        return replace(finding, term=terms.get(finding.term or "", finding.term), subject=subject)
 
     @property
     def terms(self) -> dict[str, float]:
@@ -290,12 +317,14 @@ class Decomposition(Drawable, TermTable):
 
     # ── inference ───────────────────────────────────────────────────────────────────────────────────
 
-    def _index(self, term: str) -> int:
-        return self.names.index(parse_choice(term, self.names, "term"))
+    def _name(self, term: str) -> str:
+        """A term that a user named."""
+        return parse_choice(term, self.names, "term")
 
-    def _inference(self, term: str) -> TermInference:
-        i = self._index(term)
-        return TermInference(self.names[i], self._roles[i], i, self._signs[i], self._levels, self._moments, self._ends)
+    def _inference(self, name: str) -> TermInference:
+        """Intervals and bounds of a term; its name was parsed before."""
+        i = self.names.index(name)
+        return TermInference(name, self._roles[i], i, self._signs[i], self._levels, self._moments, self._ends)
 
     def interval(
         self,
@@ -337,22 +366,32 @@ class Decomposition(Drawable, TermTable):
         """
         confidence = parse_confidence(level)
         chosen = parse_choice(method, INTERVAL_METHODS, "method")
-        inference = self._inference(term)
-        inference.require_interval()
-        if chosen == "any-shape" and not inference.any_shape:
-            raise UnavailableError(self._no_any_shape(inference.name))
-        if chosen in ("any-shape", "smooth") or (chosen == "auto" and inference.any_shape):
-            return inference.interval(confidence, any_shape=chosen != "smooth")
-        if chosen in ("auto", "bracket"):
-            return inference.bracket(confidence)
-        if chosen == "envelope":
-            return self._envelope(inference, confidence)
+        name = self._name(term)
+        self._inference(name).require_interval()
         if chosen == "bca":
             count = parse_count(n_resamples, "n_resamples", 20)
-            return self._bca(inference.name, confidence, count, parse_random_state(random_state))
-        name = inference.name
-        margin = quantile(confidence, two_sided=True) * self.std_error[name]
-        return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence, "clt")
+            return self._bca(name, confidence, count, parse_random_state(random_state))
+        return self._interval(name, confidence, chosen)
+
+    def _interval(self, name: str, level: float, method: str = "auto") -> Interval:
+        """An interval that needs no resampling; name, level and method were parsed before."""
+        inference = self._inference(name)
+        if method == "any-shape" and not inference.any_shape:
+            raise UnavailableError(self._no_any_shape(name))
+        if method in ("any-shape", "smooth") or (method == "auto" and inference.any_shape):
+            return inference.interval(level, any_shape=method != "smooth")
+        if method in ("auto", "bracket"):
+            return inference.bracket(level)
+        if method == "envelope":
+            return self._envelope(inference, level)
+        margin = quantile(level, two_sided=True) * self.std_error[name]
+        return Interval(self.terms[name] - margin, self.terms[name] + margin, level, "clt")
+
+    def _shown_interval(self, name: str, level: float = 0.95) -> Interval:
+        """The interval of a term, or NaN where there is none to be had."""
+        if self._inference(name).has_interval:
+            return self._interval(name, level)
+        return Interval(math.nan, math.nan, level, "none")
 
     def _no_any_shape(self, name: str) -> str:
         """Why there is no end that holds whatever the shape of C."""
@@ -393,7 +432,7 @@ class Decomposition(Drawable, TermTable):
             return Interval(math.nan, math.nan, level, "bca")
         weight = np.ones(self.n) if self._weight is None else self._weight
         held = weight > 0  # rows that no split tests are not drawn
-        units, i = np.full(self.n, 0), self._index(name)
+        units, i = np.full(self.n, 0), self.names.index(name)
         own = np.arange(self.n) if self._groups is None else self._groups
         units[held] = np.unique(own[held], return_inverse=True)[1]
         count = int(units.max()) + 1
@@ -423,7 +462,7 @@ class Decomposition(Drawable, TermTable):
         Bound
             With ``value`` and ``level``. Refused, with the reason, where none can exist.
         """
-        return self._inference(term).lower_bound(parse_confidence(level))
+        return self._inference(self._name(term)).lower_bound(parse_confidence(level))
 
     def upper_bound(self, term: str, level: float = 0.95) -> Bound:
         """
@@ -441,29 +480,112 @@ class Decomposition(Drawable, TermTable):
         Bound
             With ``value`` and ``level``. Refused, with the reason, where none can exist.
         """
-        return self._inference(term).upper_bound(parse_confidence(level))
+        return self._inference(self._name(term)).upper_bound(parse_confidence(level))
 
     @cached_property
     def calibration_pvalue(self) -> float | None:
         """P-value of a test that the score is calibrated, which advice goes by; None where rows are clustered."""
         return None if self._calibration is None else self._calibration()
 
-    def summary(self, level: float = 0.95) -> Summary:
+    def known(self, term: str, level: float = 0.95) -> Known:
         """
-        The table people read: estimates, intervals or bounds, shares, what reduces each term; and advice.
+        What the data can say of a term: an interval where one holds, else the bound that does.
+
+        Parameters
+        ----------
+        term : str
+            One of `names`.
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        Known
+            With ``low`` and ``high``; NaN for an end that no data can give, and for both of a population.
+        """
+        return self._known(self._name(term), parse_confidence(level))
+
+    def _known(self, name: str, level: float) -> Known:
+        """What the data can say of a term; name and level were parsed before."""
+        if (name, level) not in self._asked:
+            self._asked[name, level] = self._find_known(name, level)
+        return self._asked[name, level]
+
+    @cached_property
+    def _asked(self) -> dict[tuple[str, float], Known]:
+        """What was asked for before."""
+        return {}
+
+    def _find_known(self, name: str, level: float) -> Known:
+        role = self._roles[self.names.index(name)]
+        if self._population or (not math.isfinite(self.risk) and not math.isfinite(self.terms[name])):
+            return Known(math.nan, math.nan)
+        if role == "information":
+            return Known(max(self._inference(name).lower_bound(level).value, 0.0), math.nan)
+        if role == "remaining":
+            return Known(math.nan, self._inference(name).upper_bound(level).value)
+        interval = self._shown_interval(name, level)
+        return Known(interval.low, interval.high)
+
+    def conclusions(
+        self,
+        level: float = 0.95,
+        *,
+        min_gain: float = MIN_GAIN,
+        calibration_pvalue: float | None = None,
+        grouping_pvalue: float | None = None,
+    ) -> tuple[Finding, ...]:
+        """
+        What to do, and what is known, from bounds and tests.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level of bounds and tests.
+        min_gain : float, default=0.01
+            Share of the loss below which a gain is not worth a change: an action is proposed where the lower bound
+            reaches it.
+        calibration_pvalue, grouping_pvalue : float, optional
+            P-values of tests that were run already, of calibration and of what features add. A test of calibration is
+            run where it is needed; without a test of grouping, bounds alone decide.
+
+        Returns
+        -------
+        tuple of Finding
+            The most important first; ``finding.text`` is its sentence.
+        """
+        confidence, share = parse_confidence(level), parse_share(min_gain, "min_gain")
+        return self._concluded(confidence, share, calibration_pvalue, grouping_pvalue)
+
+    def _concluded(
+        self, level: float, min_gain: float = MIN_GAIN, calibration: float | None = None, grouping: float | None = None
+    ) -> tuple[Finding, ...]:
+        """What to do; level and share were parsed before, and p-values are of tests that were run."""
+        return draw_conclusions(
+            self, level, min_gain=min_gain, calibration_pvalue=calibration, grouping_pvalue=grouping
+        )
+
+    def summary(self, level: float = 0.95, *, min_gain: float = MIN_GAIN) -> Summary:
+        """
+        The table people read: estimates, intervals or bounds, shares, what reduces each term; and what to do.
 
         Parameters
         ----------
         level : float, default=0.95
             Confidence level of intervals and bounds.
+        min_gain : float, default=0.01
+            Share of the loss below which a gain is not worth a change.
 
         Returns
         -------
         Summary
-            Printed as a table; ``summary.advice`` holds the sentences.
+            Printed as a table; ``summary.findings`` holds what was concluded, ``summary.advice`` the sentences.
         """
-        confidence = parse_confidence(level)
-        return Summary(self.names, self._backend, self, confidence, advise(self, confidence))
+        return self._summarized(parse_confidence(level), parse_share(min_gain, "min_gain"))
+
+    def _summarized(self, level: float, min_gain: float = MIN_GAIN) -> Summary:
+        """The table people read; level and share were parsed before."""
+        return Summary(self.names, self._backend, self, level, self._concluded(level, min_gain))
 
     # ── slices and comparisons ──────────────────────────────────────────────────────────────────────
 
@@ -525,7 +647,7 @@ class Decomposition(Drawable, TermTable):
                 refuse(
                     f"both decompositions must have the same {what}",
                     f"{getattr(self, what)!s} and {getattr(other, what)!s}",
-                    "Compare like with like.",
+                    "Use the same one for both.",
                 )
         for what, called in (("_y", "outcomes"), ("_weight", "weights"), ("_groups", "groups")):
             if not _same(getattr(self, what), getattr(other, what)):
@@ -564,17 +686,13 @@ class Decomposition(Drawable, TermTable):
         columns["share"] = shares
         return columns
 
-    @property
-    def _telling(self) -> str:
-        """What tells the model from the data."""
-        return "pass X"
-
     def _title(self) -> str:
-        how = "exact, on a finite population" if self._population else f"{thousands(self.n)} rows"
-        moved = "" if self._moved is None else f", of which {thousands(self._moved)} moved"
+        how = "exact, on a finite population" if self._population else f"{write_count(self.n)} rows"
+        moved = "" if self._moved is None else f", of which {write_count(self._moved)} moved"
         about = f"{self.loss.formula(self.n_classes)}; form {self.form}; {how}{moved}"
         mark = f", {self._mark}" if self._mark else ""
-        return f"{self.loss!s} loss {self.risk:.{self._digits()}f} = {self._sum()}{mark}\n  [{about}]"
+        risk = write_fixed(self.risk, self._decimals() or 5) if math.isfinite(self.risk) else "∞"
+        return f"{self.loss!s} loss {risk} = {self._sum()}{mark}\n[{about}]"
 
     def _twin(self) -> TermTable | None:
         return self._stand_in
@@ -604,9 +722,10 @@ class Decomposition(Drawable, TermTable):
         parts = [("− " if sign < 0 else "+ ") + name for sign, name in zip(self._signs, self.names, strict=True)]
         return " ".join(parts).removeprefix("+ ")
 
-    def _footer(self) -> list[str]:
-        clipped = [] if self.clip is None or self._mark else [f"laws clipped to at least {self.clip:g}"]
-        return [*clipped, *self.notes]
+    def _findings(self) -> Sequence[Finding]:
+        clipped = [] if self.clip is None or self.floor is not None else [Finding("clipped", value=self.clip)]
+        twin = self._stand_in
+        return [*clipped, *self.findings, *([] if twin is None else select(twin.findings, "floored"))]
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -631,7 +750,7 @@ class Decomposition(Drawable, TermTable):
             "n": self.n,
             "n_classes": self.n_classes,
             "clip": self.clip,
-            "notes": list(self.notes),
+            "findings": [one.to_dict() for one in self.findings],
             "population": self._population,
             "alternatives": [vars(other) for other in self._candidates],
             "mean": self._moments.mean.tolist(),
@@ -647,24 +766,8 @@ class Decomposition(Drawable, TermTable):
         """The p-value, where advice needs it: it is not free."""
         if self._calibration is None or self._roles[0] != "reliability" or not self._finite:
             return None
-        shown = self.lower_bound(self.names[0]).value > 0.0
+        shown = self._inference(self.names[0]).lower_bound(0.95).value > 0.0
         return None if shown else self.calibration_pvalue
-
-    def to_json(self, indent: int | None = None) -> str:
-        """
-        The summary as strict JSON; numbers that are not finite are written as the strings "inf", "-inf", "nan".
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces per level, for people.
-
-        Returns
-        -------
-        str
-            JSON text that `from_json` reads.
-        """
-        return json.dumps(encode(self.to_dict()), ensure_ascii=False, allow_nan=False, indent=indent)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Decomposition:
@@ -705,7 +808,7 @@ def _described(loss: ProperLoss) -> dict[str, Any]:
 
 #: Types of the fields of a summary; a number that is not finite is a float by now.
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("names", "levels", "roles", "signs", "notes", "mean", "covariance", "alternatives"), (list,)),
+    **dict.fromkeys(("names", "levels", "roles", "signs", "findings", "mean", "covariance", "alternatives"), (list,)),
     "muted": (list,),
     "calibration_pvalue": (float, int, type(None)),
     **dict.fromkeys(("n", "n_classes"), (int,)),
@@ -727,7 +830,7 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
     parts += ends is not None and ends.degenerate is not None
     fit = moments.mean.shape == (parts,) and moments.covariance.shape == (parts, parts)
     fit &= len(data["names"]) == len(data["roles"]) == len(data["signs"]) and set(data["roles"]) <= set(ROLES)
-    fit &= all(isinstance(text, str) for key in ("names", "levels", "notes", "muted") for text in data[key])
+    fit &= all(isinstance(text, str) for key in ("names", "levels", "muted") for text in data[key])
     fit &= set(data["signs"]) <= {1, -1} and data["n"] > 0 and data["n_classes"] > 1
     if not fit:
         raise ValueError(f"{len(data['names'])} names, {len(data['levels'])} levels, {moments.mean.size} means")
@@ -746,7 +849,7 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
         _signs=tuple(int(sign) for sign in data["signs"]),
         _moments=moments,
         clip=None if data["clip"] is None else float(data["clip"]),
-        notes=tuple(data["notes"]),
+        findings=tuple(Finding.from_dict(one) for one in data["findings"]),
         _population=bool(data["population"]),
         _alternatives=tuple(_alternative(other) for other in data["alternatives"]),
         _ends=ends,
@@ -865,18 +968,28 @@ class PairedDifference(TermTable):
         name = parse_choice(term, self.names, "term")
         confidence = parse_confidence(level)
         chosen = parse_choice(method, ("auto", "any-shape", "smooth", "clt"), "method")
-        inference = self.first._inference(name)
-        inference.require_interval()
-        z = quantile(confidence, two_sided=True)
-        if chosen == "clt":
+        self.first._inference(name).require_interval()
+        return self._interval(name, confidence, chosen)
+
+    def _interval(self, name: str, level: float, method: str = "auto") -> Interval:
+        """The interval; name, level and method were parsed before."""
+        z = quantile(level, two_sided=True)
+        if method == "clt":
             margin = z * self.std_error[name]
-            return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence, "clt, paired")
-        any_shape = inference.any_shape and self._ends is not None and self._ends.degenerate is not None
-        if chosen == "any-shape" and not any_shape:
+            return Interval(self.terms[name] - margin, self.terms[name] + margin, level, "clt, paired")
+        known = self._ends is not None and self._ends.degenerate is not None
+        any_shape = known and self.first._inference(name).any_shape
+        if method == "any-shape" and not any_shape:
             raise UnavailableError(self.first._no_any_shape(name))
-        any_shape = any_shape and chosen != "smooth"
+        any_shape = any_shape and method != "smooth"
         low, high = self._ends_of(name, z, any_shape=any_shape)
-        return Interval(low, high, confidence, f"{'any shape' if any_shape else 'smooth'}, paired")
+        return Interval(low, high, level, f"{'any shape' if any_shape else 'smooth'}, paired")
+
+    def _shown_interval(self, name: str, level: float = 0.95) -> Interval:
+        """The interval of a difference, or NaN where there is none to be had."""
+        if self.first._inference(name).has_interval:
+            return self._interval(name, level)
+        return Interval(math.nan, math.nan, level, "none")
 
     def _ends_of(self, name: str, z: float, *, any_shape: bool) -> tuple[float, float]:
         """Ends that allow for the noise of the laws of both, or for their bias too."""
@@ -911,4 +1024,5 @@ class PairedDifference(TermTable):
 
     def _title(self) -> str:
         mark = f", {self.first._mark}" if self.first._mark else ""
-        return f"{self.first.loss!s} loss, difference {self.risk:+.5f} on the same {self.first.n} rows{mark}"
+        difference = f"{self.first.loss!s} loss, difference {write_fixed(self.risk, 5, '+')}"
+        return f"{difference} on the same {write_count(self.first.n)} rows{mark}"

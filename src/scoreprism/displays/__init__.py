@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from scoreprism._document.colours import house_style
 from scoreprism.displays import _drift_panels, _pipeline_figures  # noqa: F401 - figures of results enter themselves
 from scoreprism.displays._decomposition_bars import DecompositionDisplay
 from scoreprism.displays._display import Display
@@ -16,7 +17,6 @@ from scoreprism.displays._score_figures import (
     ScoreDistributionDisplay,
 )
 from scoreprism.displays._stage_figures import StagewiseDisplay
-from scoreprism.displays._style import house_style
 from scoreprism.displays._triptych import TriptychDisplay
 
 __all__ = [

@@ -122,13 +122,19 @@ _SHORT = {
 }
 
 
-def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[Canvas], Canvas | None]:
-    """Put panels side by side where axes were; these stay as an invisible frame."""
+def take_grid(ax: Canvas) -> Any:
+    """Where axes stand in a grid, to put panels there; they stay as an invisible frame."""
     spec = ax.get_subplotspec()
     if spec is None:
         rule = "a figure of several panels must have axes of a grid to divide"
         refuse(rule, "axes placed by hand", "Make them with plt.subplots().")
     ax.set_axis_off()
+    return spec
+
+
+def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[Canvas], Canvas | None]:
+    """Put panels side by side where axes were; with names, and a place for the legend of all."""
+    spec = take_grid(ax)
     figure, paper = ax.figure, ax.get_facecolor()
     width, height = inches(ax)
     if not names:
@@ -137,13 +143,13 @@ def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[
     margin = _KEY + _LETTER * max(len(line) for name in names for line in wrapped(name, 34).split("\n"))
     if len(names) > 6 and (width - margin) / count > _NARROW:
         grid = spec.subgridspec(1, count + 1, width_ratios=[(width - margin) / count] * count + [margin])
-        place, line = figure.add_subplot(grid[0, count]), 0
+        place = figure.add_subplot(grid[0, count])
     else:
         foot = 0.04 + 0.175 * -(-len(names) // _columns(names, width))
         grid = spec.subgridspec(2, count, height_ratios=[max(height - foot, 0.3), foot])
-        place, line = figure.add_subplot(grid[1, :]), 0
+        place = figure.add_subplot(grid[1, :])
     place.set_axis_off()
-    return [figure.add_subplot(grid[line, i], facecolor=paper) for i in range(count)], place
+    return [figure.add_subplot(grid[0, i], facecolor=paper) for i in range(count)], place
 
 
 def _columns(names: Sequence[str], width: float) -> int:

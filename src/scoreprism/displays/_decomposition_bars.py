@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -14,8 +14,9 @@ from sklearn.model_selection import GroupKFold, KFold
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draws
-from scoreprism._document.tables import thousands
+from scoreprism._findings.wording import write_count, write_fixed
 from scoreprism._fitting.chain_fit import parse_calibration
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition import Decomposition
@@ -28,6 +29,8 @@ from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
 
 #: Inches of a line beside a bar.
 _LINE = 0.135
+#: A bar that is so many times as long as all others is cut at so many times the longest of these.
+_LONG, _SHOWN = 4.0, 1.6
 #: Roles of terms that are what is left when all others are gone.
 _LEFT = ("remaining", "uncertainty")
 
@@ -120,6 +123,7 @@ class DecompositionDisplay(Display[Any]):
         """Names of the models."""
         return [name or "model" for name in self.decompositions]
 
+    @described()
     def plot(
         self,
         ax: Any = None,
@@ -135,16 +139,12 @@ class DecompositionDisplay(Display[Any]):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         curve_kwargs : dict, optional
             Options of the bars.
         kind : {"waterfall", "bars"}, optional
             By default a waterfall for one decomposition, bars for several.
         terms : sequence of str, optional
             Terms that bars show, all by default; without the last term, the part that can be reduced is seen better.
-        level : float, default=0.95
-            Confidence level of the intervals.
         cut : bool, default=False
             Whether a waterfall may leave out the beginning of its axis, where the last term dwarfs the others; bars
             that are cut are shown torn, and the axis says where it begins.
@@ -189,7 +189,7 @@ class DecompositionDisplay(Display[Any]):
     def _unit(self, level: float) -> str:
         """What the axis shows; how many rows, where it is the same for all."""
         sizes = {d.n for d in self.curves}
-        rows = f", {thousands(sizes.pop())} rows" if len(sizes) == 1 else ""
+        rows = f", {write_count(sizes.pop())} rows" if len(sizes) == 1 else ""
         known = f", known at {100 * level:g} %" if self.interval_ else ""
         part = "" if self._whole else "part of the "
         mark = f"\n{self.curves[0]._mark}" if self.curves[0]._mark else ""
@@ -210,14 +210,16 @@ class DecompositionDisplay(Display[Any]):
             look = {"color": inks.term(name, result.names)} | base
             look = _hatched(look) if name in result.muted else look
             self.bar_ += axes.barh(row, following - position, left=position, **look)
-            known = known_of(result, name, level)
+            known = result._known(name, level)
             left = result._roles[row - 1] in _LEFT  # it begins where the axis does: what is known is its upper end
             base_end, side = (following, sign) if left else (position, -sign)
             ends = [base_end + side * end for end in (known.low, known.high)]
             self._whisker(axes, inks, row, base_end + side * value, ends)
             axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
             reached = [position, following, *(end for end in ends if np.isfinite(end))]
-            self._write(axes, inks, row, max(reached), known.words(None if name in result.muted else value, digits))
+            self._write(
+                axes, inks, row, max(reached), _write_known(known, None if name in result.muted else value, digits)
+            )
             position = following
             edges += reached
         rows = ["loss", *result.names]
@@ -229,6 +231,25 @@ class DecompositionDisplay(Display[Any]):
             self._tear(axes, inks, [0, len(result.names)])
         (name,) = self.decompositions
         axes.set_title(wrapped(name, 60), color=inks.ink)
+
+    def _cut_long(self, axes: Canvas, inks: Inks) -> None:
+        """Cut a bar that is many times as long as all others, which it would flatten: its number tells the size."""
+        *others, label = sorted(self.label_, key=lambda one: float(one.xy[0]))
+        parts = [bar for bar in self.bar_ if abs(bar.get_y() + 0.5 * bar.get_height() - label.xy[1]) < 0.5]
+        length = max((bar.get_x() + bar.get_width() for bar in parts), default=0.0)
+        longest = max((float(one.xy[0]) for one in others), default=0.0)
+        if not length > _LONG * longest > 0.0:
+            return
+        limit, row = _SHOWN * longest, label.xy[1]
+        label.xy, scale = (limit, row), limit / length
+        for bar in parts:  # they keep their shares
+            bar.set_x(bar.get_x() * scale)
+            bar.set_width(bar.get_width() * scale)
+        for line in [line for line in self.interval_ if abs(float(np.mean(line.get_ydata())) - row) < 0.5]:
+            line.set_visible(False)  # on another scale it would not say what is known
+        for place in (0.93, 0.955):
+            x = limit * np.array([place - 0.008, place + 0.008])
+            axes.plot(x, [row + 0.4, row - 0.4], color=inks.paper, linewidth=1.6, solid_capstyle="butt", zorder=5)
 
     def _tear(self, axes: Canvas, inks: Inks, rows: Sequence[int]) -> None:
         """Two white strokes through the bars that begin before the axis does."""
@@ -260,7 +281,7 @@ class DecompositionDisplay(Display[Any]):
                 if lengths[name] < 0.0 or name in result.muted:  # the first takes back what lies below it
                     look = _hatched(look)
                 self.bar_ += axes.barh(row, value, left=start, **look)
-                known = known_of(result, name, level)
+                known = result._known(name, level)
                 ends = [start + sign * end for end in (known.low, known.high)]
                 self._whisker(axes, inks, row + 0.16 * (number - (len(drawn) - 1) / 2), start + value, ends)
                 position += value if sign > 0 else 0.0
@@ -274,6 +295,7 @@ class DecompositionDisplay(Display[Any]):
         axes.set_yticks(range(len(self.names)), self._rows())
         axes.set_ylim(len(self.names) - 0.5, -0.5)
         axes.axvline(0, color=inks.quiet, linewidth=0.8)
+        self._cut_long(axes, inks)
         self._make_room(axes, least)
         from matplotlib.patches import Patch  # not the first bars: a negative term is hatched there
 
@@ -287,7 +309,7 @@ class DecompositionDisplay(Display[Any]):
             margin = self.ax_.get_window_extent().x0 / root_figure(self.ax_).dpi
             width = max(int(margin / 0.075) - 1, 5)
         same = len({d.n for d in self.curves}) == 1
-        tails = ["" if same else f"n = {thousands(d.n)}" for d in self.curves]
+        tails = ["" if same else f"n = {write_count(d.n)}" for d in self.curves]
         lines = max(int(inches(self.ax_)[1] / len(tails) / _LINE), 1)
         return [_row(name, tail, width, lines) for name, tail in zip(self.names, tails, strict=True)]
 
@@ -299,7 +321,7 @@ class DecompositionDisplay(Display[Any]):
         points = [value if cap else end for value, cap in zip(known, caps, strict=True)]
         line = {"color": inks.ink, "linewidth": 1.0, "marker": "|", "markersize": 4, "solid_capstyle": "butt"}
         line["markevery"] = caps
-        self.interval_ += axes.plot(points, [row, row], **line, path_effects=inks.casing)
+        self.interval_ += axes.plot(points, [row, row], **line)
 
     def _write(self, axes: Canvas, inks: Inks, row: float, x: float, text: str) -> None:
         word = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": inks.ink}
@@ -313,14 +335,10 @@ class DecompositionDisplay(Display[Any]):
             right = max(right, (label.xy[0] - share * left) / (1.0 - share))
         axes.set_xlim(left, right if right > left else left + 1.0)
 
+    @described()
     def frame(self, backend: str | None = None) -> Any:
         """
         All terms as one dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -403,24 +421,18 @@ def _digits(result: Decomposition) -> int:
 
 
 def _number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
+    return write_fixed(value, digits) if np.isfinite(value) else str(value)
 
 
-class Known(NamedTuple):
-    """What is known of a term: an interval, a bound on one side, or nothing; NaN where there is no end."""
-
-    low: float
-    high: float
-
-    def words(self, value: float | None, digits: int) -> str:
-        """An estimate, unless it is muted, and what is known."""
-        low, high = (_number(end, digits) for end in self)
-        number = "" if value is None else f"{_number(value, digits)}  "
-        if np.isfinite(self.low) and np.isfinite(self.high):
-            return f"{number}[{low}, {high}]"
-        if np.isfinite(self.low):
-            return f"{number}≥ {low}"
-        return f"{number}≤ {high}" if np.isfinite(self.high) else number.rstrip()
+def _write_known(known: tuple[float, float], value: float | None, digits: int) -> str:
+    """An estimate, unless it is muted, and what is known."""
+    low, high = (_number(end, digits) for end in known)
+    number = "" if value is None else f"{_number(value, digits)}  "
+    if np.isfinite(known).all():
+        return f"{number}[{low}, {high}]"
+    if np.isfinite(known[0]):
+        return f"{number}≥ {low}"
+    return f"{number}≤ {high}" if np.isfinite(known[1]) else number.rstrip()
 
 
 def drawn_lengths(result: Decomposition, level: float) -> dict[str, float]:
@@ -436,7 +448,7 @@ def drawn_lengths(result: Decomposition, level: float) -> dict[str, float]:
             continue
         rest += result.terms[name]
         if following in result.muted:
-            least = known_of(result, name, level).low
+            least = result._known(name, level).low
             lengths[name] = min(max(least, 0.0), max(rest, 0.0)) if np.isfinite(least) else 0.0
             rest -= lengths[name]
         else:
@@ -448,19 +460,6 @@ def _hatched(look: dict[str, Any]) -> dict[str, Any]:
     """A bar that is not to be read as a part of the loss."""
     plain = {key: value for key, value in look.items() if key != "color"}
     return plain | {"fill": False, "edgecolor": look["color"], "hatch": "/////", "linewidth": 0.8}
-
-
-def known_of(result: Decomposition, name: str, level: float) -> Known:
-    """What the data can say of a term, as in ``summary()``."""
-    role = result._roles[result.names.index(name)]
-    if result._population:
-        return Known(np.nan, np.nan)
-    if role == "information":
-        return Known(max(result.lower_bound(name, level).value, 0.0), np.nan)
-    if role == "remaining":
-        return Known(np.nan, result.upper_bound(name, level).value)
-    interval = result._shown_interval(name, level)
-    return Known(interval.low, interval.high)
 
 
 def _draw_several(result: Any, **options: Any) -> DecompositionDisplay:

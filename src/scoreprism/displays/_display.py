@@ -12,14 +12,16 @@ import numpy as np
 
 from scoreprism._core.checks import listed, parse_choice, parse_law, parse_random_state, refuse
 from scoreprism._core.frames import make_frame, take_rows
+from scoreprism._document.colours import house_style
 from scoreprism._document.drawing import draws
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
+from scoreprism._parameters import described
 from scoreprism._sample.models import predicted
 from scoreprism._sample.sample import Sample
 from scoreprism.curves import Curve
 from scoreprism.displays._axes import check_axes, open_axes, zoomed
 from scoreprism.displays._figure_text import legend
-from scoreprism.displays._style import Canvas, Inks, brushes, house_style
+from scoreprism.displays._style import Canvas, Inks, brushes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,6 +110,7 @@ class Display(ABC, Generic[C]):
     # ── three ways to make one ──────────────────────────────────────────────────────────────────────
 
     @classmethod
+    @described()
     def from_predictions(
         cls,
         y_true: Any,
@@ -123,16 +126,8 @@ class Display(ABC, Generic[C]):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,), or Sample
-            Outcomes; or everything at once.
         y_proba : array-like, or mapping of str to array-like
             Predicted probabilities of one model, or of several by name.
-        name : str, optional
-            Name of the model.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
         **options : object
             Further options: those of `plot`, and those of the function that computes the curve.
 
@@ -330,16 +325,10 @@ class Display(ABC, Generic[C]):
     # ── drawing ─────────────────────────────────────────────────────────────────────────────────────
 
     @abstractmethod
+    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         """
         Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
 
         Returns
         -------
@@ -410,14 +399,10 @@ class Display(ABC, Generic[C]):
         """Whether a legend has anything to say."""
         return len(self.curves) > 1 or self.curves[0].name is not None
 
+    @described()
     def frame(self, backend: str | None = None) -> Any:
         """
         All points as one dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -434,16 +419,13 @@ class Display(ABC, Generic[C]):
 class ZoomedDisplay(Display[C]):
     """A display over scores or thresholds, which may show a part of the axis from 0 to 1."""
 
+    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
         """
         Draw.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
         zoom : "auto", None or pair of numbers, default="auto"
             Limits of the scores or thresholds, and of what is drawn on the same scale; None for 0 to 1.
 
@@ -560,3 +542,27 @@ def stacked_frame(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str |
 def register(display: type[Any], kind: type[Any]) -> None:
     """Make a display the figure of its curves, or of results of a type."""
     draws(kind, lambda result, **options: display(result).plot(**options))
+
+
+D = TypeVar("D", bound=type[Display[Any]])
+
+
+def shows(kind: type[Any], computes: Callable[..., Any], each: str = "One per model.") -> Callable[[D], D]:
+    """Make a display the figure of curves of a kind, and add to its docstring what displays have in common."""
+
+    def publish(display: D) -> D:
+        display._computes, display._shows = staticmethod(computes), kind
+        about, _, examples = inspect.cleandoc(display.__doc__ or "").partition("Examples\n--------\n")
+        about, _, own = about.partition("Attributes\n----------\n")
+        own = own if "line_ : " in own else "line_ : list of Line2D\n    The line of each model.\n" + (own or "\n")
+        display.__doc__ = (
+            f"\n{about}`from_predictions` takes the options of `{computes.__name__}` and of `plot`.\n\n"
+            f"Parameters\n----------\ncurves : {kind.__name__} or sequence of {kind.__name__}\n    {each}\n\n"
+            f"Attributes\n----------\ncurves : tuple of {kind.__name__}\n    The numbers.\n"
+            f"ax_, figure_ : matplotlib Axes and Figure\n    Where it was drawn.\n{own}"
+            f"Examples\n--------\n{examples}\n"
+        )
+        register(display, kind)
+        return display
+
+    return publish

@@ -10,12 +10,14 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.labels import key_order
 from scoreprism._core.simplex import FloatArray
+from scoreprism._document.colours import house_style
 from scoreprism._kernels.holm import MARKED
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism.displays._axes import check_axes
+from scoreprism._parameters import described
+from scoreprism.displays._axes import check_axes, take_grid
 from scoreprism.displays._display import register
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened
-from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.displays._style import Canvas, Inks
 from scoreprism.scale import Drift
 
 if TYPE_CHECKING:
@@ -49,11 +51,6 @@ class DriftDisplay:
     Made by ``Drift.plot()``. Points with the interval of each period, a diamond where the change is significant after
     Holm's adjustment, a dotted line at the baseline where all periods have the same one, a cross below periods that
     were left out.
-
-    Parameters
-    ----------
-    drift : Drift
-        The numbers.
 
     Attributes
     ----------
@@ -93,6 +90,7 @@ class DriftDisplay:
         self.skipped_: list[Any] = []
         self._low = False
 
+    @described()
     def plot(self, ax: Any = None, *, level: float = 0.95, terms: Sequence[str] | None = None) -> Self:
         """
         Draw.
@@ -101,8 +99,6 @@ class DriftDisplay:
         ----------
         ax : matplotlib Axes, optional
             Where to draw: it is divided into panels; a new figure by default.
-        level : float, default=0.95
-            Confidence level of the intervals.
         terms : sequence of str, optional
             Terms to show, "loss" among them; all by default.
 
@@ -154,11 +150,7 @@ class DriftDisplay:
             size = (float(np.clip(3.4 + 0.3 * len(self._labels), 4.8, 8.4)), 1.0 + 1.25 * count)
             found = plt.subplots(count, 1, figsize=size, sharex=True, squeeze=False, layout="constrained")[1]
             return list(found[:, 0])
-        spec = check_axes(ax).get_subplotspec()
-        if spec is None:
-            rule = "a figure of several panels must have axes of a grid to divide"
-            refuse(rule, "axes placed by hand", "Make them with plt.subplots().")
-        ax.set_axis_off()
+        spec = take_grid(check_axes(ax))
         loose = {"hspace": 0.7} if root_figure(ax).get_layout_engine() is None else {}
         grid, paper = spec.subgridspec(count, 1, **loose), ax.get_facecolor()
         first = ax.figure.add_subplot(grid[0, 0], facecolor=paper)

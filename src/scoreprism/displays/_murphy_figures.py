@@ -9,9 +9,10 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
+from scoreprism._parameters import described
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
-from scoreprism.displays._display import Display, ShownModel, ZoomedDisplay, register
+from scoreprism.displays._display import Display, ShownModel, ZoomedDisplay, shows
 from scoreprism.displays._figure_text import legend, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
 
@@ -23,6 +24,7 @@ _THETA = "decision threshold θ"
 _FEW = 3
 
 
+@shows(MurphyCurve, murphy_curve)
 class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
     """
     Mean elementary loss against the decision threshold.
@@ -30,21 +32,8 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
     A model whose curve lies below another everywhere is better under every proper loss. The grey line is the constant
     prediction of the event rate.
 
-    `from_predictions` takes the options of `murphy_curve` and of `plot`.
-
-    Parameters
-    ----------
-    curves : MurphyCurve or sequence of MurphyCurve
-        One per model.
-
     Attributes
     ----------
-    curves : tuple of MurphyCurve
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    line_ : list of Line2D
-        The line of each model.
     band_ : list of artists
         The interval of the mean at each threshold, of one model.
     constant_ : Line2D
@@ -56,9 +45,6 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
     >>> [line.get_label() for line in display.line_]
     ['a', 'b']
     """
-
-    _computes = staticmethod(murphy_curve)
-    _shows = MurphyCurve
 
     @classmethod
     def _curve(cls, part: ShownModel) -> MurphyCurve:
@@ -84,6 +70,7 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
         return _busy([(curve.theta, curve.loss - _roof(curve.rate, curve.theta)) for curve in self.curves])
 
 
+@shows(MurphyDecomposition, murphy_decomposition)
 class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
     """
     Where the loss is lost: its terms against the decision threshold.
@@ -92,19 +79,8 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
     recalibration would remove on top (``kind="stacked"``; a term whose estimate is negative has no area); or each term
     with its interval (``kind="lines"``). Several models: a panel for each term.
 
-    `from_predictions` takes the options of `murphy_decomposition` and of `plot`.
-
-    Parameters
-    ----------
-    curves : MurphyDecomposition or sequence of MurphyDecomposition
-        One per model.
-
     Attributes
     ----------
-    curves : tuple of MurphyDecomposition
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     axes_ : list of Axes
         The panels.
     line_ : list of Line2D
@@ -126,19 +102,13 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
 
     axes_: list[Canvas]
 
-    _computes = staticmethod(murphy_decomposition)
-    _shows = MurphyDecomposition
-
+    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None, zoom: Any = "auto") -> Self:
         """
         Draw.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
         kind : {"stacked", "lines"}, optional
             How one model is drawn; several are drawn as lines, a panel per term.
         zoom : "auto", None or pair of numbers, default="auto"
@@ -172,7 +142,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
     def _stacked(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Areas on top of each other, the last term at the bottom, the loss their upper edge; a negative has none."""
         curve = self.curves[0]
-        values = curve.at(_GRID)
+        values = curve._at(_GRID)
         loss, floor = values.sum(axis=1), np.zeros(_GRID.size)
         for t in reversed(range(len(curve.names))):
             colour = inks.term(curve.names[t], curve.names)
@@ -222,7 +192,3 @@ def _busy(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[float, float
     there = [theta[np.abs(values) > 0.01 * peak] for theta, values in curves]
     points = np.concatenate(there)
     return (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)
-
-
-register(MurphyDisplay, MurphyDisplay._shows)
-register(MurphyDecompositionDisplay, MurphyDecompositionDisplay._shows)

@@ -10,10 +10,12 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
+from scoreprism._document.colours import house_style
+from scoreprism._parameters import described
 from scoreprism.displays._axes import open_axes
 from scoreprism.displays._display import register
 from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
-from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.displays._style import Canvas, Inks
 from scoreprism.pipelines import PairedComparison, PairedLine, PipelineBootstrap, SplitsSummary
 
 if TYPE_CHECKING:
@@ -198,11 +200,6 @@ class PairedDisplay(Strips):
     """
     Differences from a reference over the same splits: every split, the mean and its interval.
 
-    Parameters
-    ----------
-    comparison : PairedComparison
-        The numbers.
-
     Attributes
     ----------
     comparison : PairedComparison
@@ -229,14 +226,13 @@ class PairedDisplay(Strips):
         self.interval_: list[Any] = []
         self.zero_: Any = None
 
+    @described()
     def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
         """
         Draw.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         loss : str, optional
             Which loss; the first whose numbers are finite by default.
 
@@ -306,11 +302,6 @@ class SplitsDisplay(Strips):
     """
     Reliability of each method over repeated splits, against what a calibrated score would show.
 
-    Parameters
-    ----------
-    summary : SplitsSummary
-        The numbers.
-
     Attributes
     ----------
     summary : SplitsSummary
@@ -334,14 +325,13 @@ class SplitsDisplay(Strips):
         self.debiased_: list[Any] = []
         self.floor_: list[Any] = []
 
+    @described()
     def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
         """
         Draw.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         loss : str, optional
             Which loss; the first whose numbers are finite by default.
 

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from scoreprism._parameters import described
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays._axes import bulk, coarser, zoomed
-from scoreprism.displays._display import Display, register, stacked_frame
+from scoreprism.displays._display import Display, shows, stacked_frame
 from scoreprism.displays._figure_text import patch, thinned
 from scoreprism.displays._style import Canvas, Inks
 
@@ -20,6 +21,7 @@ _FEW = 3
 _POINTS = 16
 
 
+@shows(ReliabilityCurve, reliability_curve)
 class ReliabilityDisplay(Display[ReliabilityCurve]):
     """
     Event rate against predicted probability, with a band.
@@ -28,21 +30,8 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
     chance; it is drawn for one model. A confidence band, in the colour of its model, lies around the curve. Along the
     bottom, the distribution of scores. Where nearly all scores are close to 0 or to 1, the axes show that corner.
 
-    `from_predictions` takes the options of `reliability_curve` and of `plot`.
-
-    Parameters
-    ----------
-    curves : ReliabilityCurve or sequence of ReliabilityCurve
-        One per model.
-
     Attributes
     ----------
-    curves : tuple of ReliabilityCurve
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    line_ : list of Line2D
-        The line of each model.
     band_ : list of artists
         Bands, if any are drawn.
     histogram_ : list of StepPatch
@@ -61,19 +50,14 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
     """
 
     figsize = (4.2, 4.5)
-    _computes = staticmethod(reliability_curve)
-    _shows = ReliabilityCurve
 
+    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto", histogram: bool = True) -> Self:
         """
         Draw.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
         zoom : "auto", None or pair of numbers, default="auto"
             Limits of both axes; None for 0 to 1.
         histogram : bool, default=True
@@ -95,7 +79,8 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
                 more |= self._band(axes, inks, curve, style)
                 self.line_.append(_line(axes, curve, style))
             axes.set(xlim=limits, ylim=limits, box_aspect=1)
-            axes.set(xlabel="predicted probability", ylabel="event rate")
+            part = "" if limits == (0.0, 1.0) else f" (only {limits[0]:g} to {limits[1]:g} shown)"
+            axes.set(xlabel=f"predicted probability{part}", ylabel="event rate")
             self._explain(axes, inks, more)
         return self
 
@@ -136,14 +121,10 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
         top = base + height * mass / mass.max()
         self.histogram_.append(axes.stairs(top, edges, baseline=base, fill=True, zorder=0.5, **shade))
 
+    @described()
     def frame(self, backend: str | None = None) -> Any:
         """
         All points as one dataframe: curves, and below them their bands.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -165,6 +146,3 @@ def _line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
     dots = {"marker": "o", "markersize": 4} if distinct <= _POINTS else {}
     thin = {"linewidth": 0.9} if curve.method == "bins" else {}
     return axes.plot(*thinned(curve.x, curve.y), zorder=3, **(thin | dots | style))[0]
-
-
-register(ReliabilityDisplay, ReliabilityDisplay._shows)

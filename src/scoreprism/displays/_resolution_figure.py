@@ -82,19 +82,6 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         return [model for plane in self.curves for model in plane.models]
 
     def frame(self, backend: str | None = None) -> Any:
-        """
-        All points as one dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
-
-        Returns
-        -------
-        frame
-            One row per model.
-        """
         return self.curves[0].to_frame(backend)
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from scoreprism._core.checks import refuse
+from scoreprism._document.colours import house_style
 from scoreprism._document.drawing import draws
 from scoreprism.calibrators import Calibrator
 from scoreprism.curves import (
@@ -23,34 +24,22 @@ from scoreprism.curves import (
     score_distribution,
 )
 from scoreprism.displays._axes import bulk, coarser
-from scoreprism.displays._display import Display, ShownModel, ZoomedDisplay, register
+from scoreprism.displays._display import Display, ShownModel, ZoomedDisplay, shows
 from scoreprism.displays._figure_text import legend, patch, shortened, thinned, wrapped
-from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.displays._style import Canvas, Inks
 from scoreprism.inference import MapInference
 
 #: Hulls and intervals of more models than this would only cover each other.
 _FEW = 3
 
 
+@shows(RocCurve, roc_curve)
 class RocDisplay(Display[RocCurve]):
     """
     True against false positives, with the convex hull that recalibration could reach.
 
-    `from_predictions` takes the options of `roc_curve` and of `plot`.
-
-    Parameters
-    ----------
-    curves : RocCurve or sequence of RocCurve
-        One per model.
-
     Attributes
     ----------
-    curves : tuple of RocCurve
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    line_ : list of Line2D
-        The line of each model.
     hull_ : list of Line2D
         The convex hulls of up to three models.
     chance_ : Line2D
@@ -63,9 +52,6 @@ class RocDisplay(Display[RocCurve]):
     """
 
     figsize = (4.2, 4.2)
-
-    _computes = staticmethod(roc_curve)
-    _shows = RocCurve
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
@@ -92,25 +78,13 @@ def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
     return [f"{shortened(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
 
 
+@shows(NetBenefit, net_benefit)
 class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
     """
     Decision curves: net benefit against the threshold above which one acts.
 
-    `from_predictions` takes the options of `net_benefit` and of `plot`.
-
-    Parameters
-    ----------
-    curves : NetBenefit or sequence of NetBenefit
-        One per model.
-
     Attributes
     ----------
-    curves : tuple of NetBenefit
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    line_ : list of Line2D
-        The line of each model.
     band_ : list of artists
         Intervals of up to three models.
     all_, none_ : Line2D
@@ -122,9 +96,6 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
     >>> display.ax_.get_ylabel()
     'net benefit'
     """
-
-    _computes = staticmethod(net_benefit)
-    _shows = NetBenefit
 
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
         first = self.curves[0]
@@ -149,23 +120,13 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
         return 0.0, max((float(theta.max()) for theta in acted if theta.size), default=1.0)
 
 
+@shows(ScoreDistribution, score_distribution)
 class ScoreDistributionDisplay(ZoomedDisplay[ScoreDistribution]):
     """
     Histograms of scores: events above the axis, non-events below it; several models as outlines.
 
-    `from_predictions` takes the options of `score_distribution` and of `plot`.
-
-    Parameters
-    ----------
-    curves : ScoreDistribution or sequence of ScoreDistribution
-        One per model.
-
     Attributes
     ----------
-    curves : tuple of ScoreDistribution
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     line_ : list of StepPatch
         The outline of the events of each model.
 
@@ -177,9 +138,6 @@ class ScoreDistributionDisplay(ZoomedDisplay[ScoreDistribution]):
     """
 
     figsize = (4.8, 3.2)
-
-    _computes = staticmethod(score_distribution)
-    _shows = ScoreDistribution
 
     @classmethod
     def _curve(cls, part: ShownModel) -> ScoreDistribution:
@@ -210,6 +168,7 @@ class ScoreDistributionDisplay(ZoomedDisplay[ScoreDistribution]):
         return bulk(self.curves)
 
 
+@shows(GroupingCurve, grouping_curve)
 class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
     """
     Spread of P(Y | X) within level sets of the score.
@@ -217,21 +176,8 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
     One model: quantiles of Q̂ in each bin of scores, around the calibrated score; bars say how far rows of equal scores
     differ. Several models: the debiased standard deviation of Q against the score, hollow where it may be zero.
 
-    `from_predictions` takes the options of `grouping_curve` and of `plot`.
-
-    Parameters
-    ----------
-    curves : GroupingCurve or sequence of GroupingCurve
-        One per model.
-
     Attributes
     ----------
-    curves : tuple of GroupingCurve
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    line_ : list of Line2D
-        The line of each model.
     band_ : list of artists
         Bars of quantiles, or intervals.
 
@@ -246,9 +192,6 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
 
     figsize = (4.2, 4.2)
     features = True
-
-    _computes = staticmethod(grouping_curve)
-    _shows = GroupingCurve
 
     @classmethod
     def _made(cls, parts: Sequence[ShownModel]) -> Self:
@@ -298,25 +241,15 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
         self._explain(axes, inks)
 
 
+@shows(CalibrationMap, calibration_map, "One per calibrator or model.")
 class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
     """
     What calibrators make of a score: g(s) against s.
 
     Beyond the scores of the data, where a map extrapolates, it is drawn thin.
 
-    `from_predictions` takes the options of `calibration_map` and of `plot`.
-
-    Parameters
-    ----------
-    curves : CalibrationMap or sequence of CalibrationMap
-        One per calibrator or model.
-
     Attributes
     ----------
-    curves : tuple of CalibrationMap
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     line_ : list of Line2D
         The map of each calibrator or model, where there are data.
 
@@ -331,9 +264,6 @@ class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
     """
 
     figsize = (4.2, 4.2)
-
-    _computes = staticmethod(calibration_map)
-    _shows = CalibrationMap
 
     @classmethod
     def _made(cls, parts: Sequence[ShownModel]) -> Self:
@@ -391,6 +321,4 @@ def _draw_inference(
     return display
 
 
-for _display in (RocDisplay, NetBenefitDisplay, ScoreDistributionDisplay, GroupingDisplay, CalibrationMapDisplay):
-    register(_display, _display._shows)
 draws(MapInference, _draw_inference)

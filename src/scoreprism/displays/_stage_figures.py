@@ -9,11 +9,12 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.simplex import FloatArray
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import geometric, read_stages, stage_sample
 from scoreprism.curves import StagewiseCurve, stagewise_curve
 from scoreprism.displays._axes import require_finite, split_axes
-from scoreprism.displays._display import ROWS, Display, ShownModel, register
+from scoreprism.displays._display import ROWS, Display, ShownModel, register, shows
 from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
@@ -22,6 +23,7 @@ from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDe
 _STAGES = 20
 
 
+@shows(StagewiseCurve, stagewise_curve)
 class StagewiseDisplay(Display[StagewiseCurve]):
     """
     The loss and its terms against the stage of a model.
@@ -29,19 +31,8 @@ class StagewiseDisplay(Display[StagewiseCurve]):
     One model: its loss as a line, below it areas for the terms; what lies under the orange area is what recalibrating
     each stage would leave. Several models: the loss of each, and dashed what recalibration would leave.
 
-    `from_predictions` takes the options of `stagewise_curve` and of `plot`.
-
-    Parameters
-    ----------
-    curves : StagewiseCurve or sequence of StagewiseCurve
-        One per model.
-
     Attributes
     ----------
-    curves : tuple of StagewiseCurve
-        The numbers.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     line_ : list of Line2D
         The loss of each model.
     best_ : Line2D
@@ -63,8 +54,6 @@ class StagewiseDisplay(Display[StagewiseCurve]):
     figsize = (5.2, 3.6)
     features = True
 
-    _computes = staticmethod(stagewise_curve)
-    _shows = StagewiseCurve
     _of_two_classes = False
 
     @classmethod
@@ -189,11 +178,6 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
     Made by ``StagewiseDecomposition.plot()``. A ring marks the least loss, a diamond the least refinement: what
     recalibration would leave. Gains are bars with their intervals.
 
-    Parameters
-    ----------
-    result : StagewiseDecomposition
-        The numbers.
-
     Attributes
     ----------
     result : StagewiseDecomposition
@@ -223,14 +207,13 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         self.result = result
         super().__init__(_curve_of(result))
 
+    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None) -> Self:
         """
         Draw.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
         curve_kwargs : dict, optional
             Options of the line of the loss.
         kind : {"both", "stages", "gains"}, optional
@@ -324,16 +307,45 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         axes.set(xlabel="from stage → to stage", ylabel=f"information gained{nats}")
 
 
-class StageSelectionDisplay(Display[Any]):
+class RecalibratedStagesDisplay(Display[Any]):
+    """Stages before and after recalibration: a line for each, and marks of some stages along the bottom."""
+
+    figsize = (5.2, 3.6)
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+        self.curves = (result,)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the lines."""
+        return ["loss", "recalibrated"]
+
+    def _lines(self, axes: Canvas, inks: Inks, stages: FloatArray, before: Any, after: Any, own: Any) -> None:
+        self.line_ = axes.plot(*widened(stages, before), **({"color": inks.ink} | own))
+        self.line_ += axes.plot(*widened(stages, after), color=self._colour(inks), linewidth=1.4)
+        axes.set_xlabel("stage")
+        stage_scale(axes, stages)
+
+    def _colour(self, inks: Inks) -> str:
+        return inks.line("refinement", ("refinement",))
+
+    def _marks(self, axes: Canvas, inks: Inks, marked: Any, ends: tuple[float, float], loss: str) -> Any:
+        """The stages that are marked along the bottom, below all losses."""
+        low, high = ends
+        room = high - low or 0.1
+        look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
+        (marks,) = axes.plot(marked, np.full(marked.size, low - 0.06 * room), **look)
+        axes.set_ylim(low - 0.12 * room, high + 0.08 * room)
+        axes.set_ylabel(f"{loss} loss")
+        return marks
+
+
+class StageSelectionDisplay(RecalibratedStagesDisplay):
     """
     The loss of every stage as it is and after recalibration, and the stages that each would choose.
 
     Made by ``StageSelection.plot()``. Stages that cannot be told apart from the best are marked along the bottom.
-
-    Parameters
-    ----------
-    result : StageSelection
-        The numbers.
 
     Attributes
     ----------
@@ -359,68 +371,32 @@ class StageSelectionDisplay(Display[Any]):
     'stage'
     """
 
-    figsize = (5.2, 3.6)
-    _shows = StageSelection
-
-    def __init__(self, result: StageSelection) -> None:
-        self.result = result
-        self.curves = (result,)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the lines."""
-        return ["loss", "recalibrated"]
-
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
-        table = self.result.stages
+        result, table = self.result, self.result.stages
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
-            colour, own = inks.line("refinement", ("refinement",)), styles[0] if curve_kwargs else {}
-            finite = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
-            half = table.recalibrated_std_error
-            band = {"color": colour, "alpha": _shade(inks), "linewidth": 0}
-            after = table.recalibrated_loss
+            before = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
+            after, half = table.recalibrated_loss, table.recalibrated_std_error
+            band = {"color": self._colour(inks), "alpha": _shade(inks), "linewidth": 0}
             axes.fill_between(*widened(table.numbers, after - half, after + half), **band)
-            self.line_ = axes.plot(*widened(table.numbers, finite), **({"color": inks.ink} | own))
-            self.line_ += axes.plot(*widened(table.numbers, after), color=colour, linewidth=1.4)
-            self._marks(axes, inks, finite)
-            axes.set(xlabel="stage", ylabel=f"{self.result.loss!s} loss")
-            stage_scale(axes, table.numbers)
-            words = ["as it is", "recalibrated (± se)", f"least as it is: {self.result.raw_stage:g}"]
-            words += [f"chosen: {self.result.stage:g}", "like the best"]
+            self._lines(axes, inks, table.numbers, before, after, styles[0] if curve_kwargs else {})
+            self.best_ = []
+            for stage, values, look in ((result.raw_stage, before, _RING), (result.stage, after, _DIAMOND)):
+                i = int(np.flatnonzero(table.numbers == stage)[0])
+                self.best_ += axes.plot(stage, values[i], color=inks.ink, **look)
+            ends = float((after - half).min()), float(np.nanmax(np.append(before, after + half)))
+            self.alike_ = self._marks(axes, inks, np.array(result.alike), ends, str(result.loss))
+            words = ["as it is", "recalibrated (± se)", f"least as it is: {result.raw_stage:g}"]
+            words += [f"chosen: {result.stage:g}", "like the best"]
             _explained(axes, inks, [*self.line_, *self.best_, self.alike_], words)
         return self
 
-    def _marks(self, axes: Canvas, inks: Inks, raw: Any) -> None:
-        """Both choices, and the stages that are as good as the best."""
-        table, result = self.result.stages, self.result
-        low = float((table.recalibrated_loss - table.recalibrated_std_error).min())
-        high = float(np.nanmax(np.append(raw, table.recalibrated_loss + table.recalibrated_std_error)))
-        room = high - low or 0.1
-        floor = low - 0.06 * room
-        self.best_ = []
-        for stage, values, look in (
-            (result.raw_stage, raw, _RING),
-            (result.stage, table.recalibrated_loss, _DIAMOND),
-        ):
-            i = int(np.flatnonzero(table.numbers == stage)[0])
-            self.best_ += axes.plot(stage, values[i], color=inks.ink, **look)
-        alike = np.array(result.alike)
-        look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
-        (self.alike_,) = axes.plot(alike, np.full(alike.size, floor), **look)
-        axes.set_ylim(low - 0.12 * room, high + 0.08 * room)
 
-
-class StageRecalibrationDisplay(Display[Any]):
+class StageRecalibrationDisplay(RecalibratedStagesDisplay):
     """
     The loss of every stage before and after recalibration; the area between is what that takes off.
 
     Made by ``StageRecalibration.plot()``. Stages whose map makes more than one in a hundred pairs of different scores
     equal are marked along the bottom.
-
-    Parameters
-    ----------
-    result : StageRecalibration
-        The numbers.
 
     Attributes
     ----------
@@ -444,40 +420,19 @@ class StageRecalibrationDisplay(Display[Any]):
     'log loss'
     """
 
-    figsize = (5.2, 3.6)
-    _shows = StageRecalibration
-
-    def __init__(self, result: StageRecalibration) -> None:
-        self.result = result
-        self.curves = (result,)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the lines."""
-        return ["loss", "recalibrated"]
-
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         found = self.result
-        require_finite({"the stages": float(found.loss.max())})
+        before, after = found.loss, found.recalibrated_loss
+        require_finite({"the stages": float(before.max())})
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
-            own = styles[0] if curve_kwargs else {}
-            before, after = found.loss, found.recalibrated_loss
             fill = {"color": inks.term("reliability"), "alpha": 0.85, "linewidth": 0}
             area = axes.fill_between(*widened(found.numbers, after, before), **fill)
-            self.line_ = axes.plot(*widened(found.numbers, before), **({"color": inks.ink} | own))
-            colour = inks.line("refinement", ("refinement",))
-            self.line_ += axes.plot(*widened(found.numbers, after), color=colour, linewidth=1.4)
-            low, high = float(np.minimum(before, after).min()), float(np.maximum(before, after).max())
-            room = high - low or 0.1
-            merging = found._merging
-            look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
-            (self.merged_,) = axes.plot(merging, np.full(merging.size, low - 0.06 * room), **look)
-            axes.set_ylim(low - 0.12 * room, high + 0.08 * room)
-            axes.set(xlabel="stage", ylabel=f"{found.loss_name} loss")
-            stage_scale(axes, found.numbers)
+            self._lines(axes, inks, found.numbers, before, after, styles[0] if curve_kwargs else {})
+            ends = float(np.minimum(before, after).min()), float(np.maximum(before, after).max())
+            self.merged_ = self._marks(axes, inks, found._merging, ends, found.loss_name)
+            shown = 3 + bool(found._merging.size)
             words = ["loss", "recalibrated", "reliability", "merges over 1 %"]
-            handles = [*self.line_, area, self.merged_]
-            _explained(axes, inks, handles[: 3 + bool(merging.size)], words[: 3 + bool(merging.size)])
+            _explained(axes, inks, [*self.line_, area, self.merged_][:shown], words[:shown])
         return self
 
 
@@ -492,7 +447,6 @@ def _curve_of(result: StagewiseDecomposition) -> StagewiseCurve:
     )  # fmt: skip
 
 
-register(StagewiseDisplay, StagewiseCurve)
 register(StagewiseDecompositionDisplay, StagewiseDecomposition)
 register(StageRecalibrationDisplay, StageRecalibration)
 register(StageSelectionDisplay, StageSelection)

@@ -1,73 +1,21 @@
-"""The house style: applied while a figure is drawn and never globally; inks that suit light and dark paper."""
+"""Inks that suit light and dark paper, and how lines look."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, TypeAlias
 
 from scoreprism._core.checks import parse_choice, refuse
+from scoreprism._document.colours import INKS, LINES_OF, OTHERS, PALETTES, TERMS
 
 #: Axes of matplotlib, whose stubs refuse what styles travel in: dicts of keyword arguments.
 Canvas: TypeAlias = Any
 
-#: Colours of models on light and on dark paper. Told apart by all kinds of colour vision: the simulated colours of any
-#: two differ by at least 14 in CIELAB, and each has a contrast of 3 or more (tests/test_displays.py).
-PALETTES = {
-    "light": ("#0072B2", "#D55E00", "#009E73", "#AA3377", "#222222"),
-    "dark": ("#5AA9E6", "#FF8C42", "#3DDBA4", "#E58FC5", "#F0F0F0"),
-}
 #: Beyond as many models as there are colours, the line tells them apart.
 LINES: tuple[Any, ...] = ("-", (0, (5, 1.8)), (0, (1.2, 1.6)), (0, (6, 1.6, 1.2, 1.6)))
 #: And where there are no lines, the marker.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-#: The colour of each term on light and on dark paper; terms of longer chains take their turn among `_OTHERS`.
-_TERMS = {
-    "reliability": ("#E69F00", "#E69F00"),
-    "miscalibration": ("#E69F00", "#E69F00"),
-    "grouping": ("#0072B2", "#3E97D1"),
-    "projection": ("#009E73", "#3DDBA4"),
-    "heterogeneity": ("#AA3377", "#E58FC5"),
-    "irreducible": ("#B9BEC5", "#6C737C"),
-    "noise": ("#B9BEC5", "#6C737C"),
-    "refinement": ("#8FB0C9", "#55758C"),
-    "resolution": ("#009E73", "#3DDBA4"),
-    "discrimination": ("#009E73", "#3DDBA4"),
-    "uncertainty": ("#B9BEC5", "#6C737C"),
-    "residual": ("#7A7A7A", "#A0A0A0"),
-}
-#: Darker variants of pale colours, for lines.
-_LINES = {"#E69F00": "#B87700", "#B9BEC5": "#7D848D", "#8FB0C9": "#5B83A3", "#6C737C": "#9AA1AB", "#55758C": "#86A9C2"}
-_OTHERS = (("#0072B2", "#3E97D1"), ("#009E73", "#3DDBA4"), ("#AA3377", "#E58FC5"), ("#D55E00", "#FF8C42"))
-
-
-@contextmanager
-def house_style() -> Iterator[None]:
-    """
-    Draw in the house style, and leave the global style alone.
-
-    Yields
-    ------
-    None
-        Inside, new axes and artists follow ``house.mplstyle``.
-
-    Examples
-    --------
-    >>> import matplotlib as mpl
-    >>> with house_style():
-    ...     mpl.rcParams["axes.spines.top"]
-    False
-    >>> mpl.rcParams["axes.spines.top"]
-    True
-    """
-    from matplotlib import rc_context, rc_params_from_file
-
-    path = str(files("scoreprism.displays") / "house.mplstyle")
-    with rc_context(rc_params_from_file(path, use_default_template=False)):
-        yield
 
 
 def _luminance(colour: Any) -> float:
@@ -91,9 +39,8 @@ class Inks:
     @classmethod
     def on(cls, paper: Any) -> Inks:
         """Inks for a colour of paper."""
-        if _luminance(paper) > 0.18:
-            return cls("light", "#222222", "#666666", "#C3C7CD", "#FFFFFF")
-        return cls("dark", "#EEEEEE", "#A8ADB5", "#565C66", "#000000")
+        mode = "light" if _luminance(paper) > 0.18 else "dark"
+        return cls(mode, *INKS[mode])
 
     @classmethod
     def of(cls, ax: Canvas) -> Inks:
@@ -118,14 +65,14 @@ class Inks:
 
     def term(self, name: str, names: Sequence[str] = ()) -> str:
         """The colour of a term."""
-        if name in _TERMS:
-            return _TERMS[name][self._column]
-        unnamed = [other for other in names if other not in _TERMS]
-        return _OTHERS[unnamed.index(name) % len(_OTHERS) if name in unnamed else 0][self._column]
+        if name in TERMS:
+            return TERMS[name][self._column]
+        unnamed = [other for other in names if other not in TERMS]
+        return OTHERS[unnamed.index(name) % len(OTHERS) if name in unnamed else 0][self._column]
 
     def line(self, name: str, names: Sequence[str] = ()) -> str:
         """The colour of a term where it is a line, which needs more contrast than an area."""
-        return _LINES.get(self.term(name, names), self.term(name, names))
+        return LINES_OF.get(self.term(name, names), self.term(name, names))
 
     @property
     def casing(self) -> list[Any]:
@@ -157,7 +104,7 @@ def brushes(
         refuse(f"`curve_kwargs` must be a dict, or a list of one dict for each of {count} curves", got, "Pass a dict.")
     thin = {"linewidth": 0.9, "alpha": 0.75} if folds else {}
     looks = [inks.model(before if folds else before + i) | thin for i in range(count)]
-    return [look | parse_line(one or {}) for look, one in zip(looks, given, strict=True)]
+    return [look | (parse_line(one) if one else {}) for look, one in zip(looks, given, strict=True)]
 
 
 def parse_line(options: Mapping[str, Any]) -> dict[str, Any]:

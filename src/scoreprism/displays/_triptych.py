@@ -7,6 +7,8 @@ from typing import Any, Self
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
+from scoreprism._document.colours import house_style
+from scoreprism._parameters import described
 from scoreprism.curves import Curve, reliability_curve
 from scoreprism.displays._axes import check_axes, compact, shared_legend, split_axes
 from scoreprism.displays._display import Display, ShownModel
@@ -14,7 +16,7 @@ from scoreprism.displays._figure_text import legend
 from scoreprism.displays._murphy_figures import MurphyDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay
 from scoreprism.displays._score_figures import RocDisplay, with_area
-from scoreprism.displays._style import Canvas, Inks, house_style
+from scoreprism.displays._style import Canvas, Inks
 
 #: Options that all three panels take.
 _SHARED = ("sample_weight", "pos_label", "classes")
@@ -81,6 +83,7 @@ class TriptychDisplay(Display[Curve]):
         """Names of the models."""
         return self.murphy.names
 
+    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         """
         Draw.
@@ -89,8 +92,6 @@ class TriptychDisplay(Display[Curve]):
         ----------
         ax : matplotlib Axes or sequence of three Axes, optional
             Where to draw; one is divided. A new figure by default.
-        curve_kwargs : dict or list of dict, optional
-            Options of the lines, for all models or one dict each.
 
         Returns
         -------
@@ -133,14 +134,10 @@ class TriptychDisplay(Display[Curve]):
             return [f"{self._folds_of}, {len(areas)} folds, AUC {min(areas):.3f} to {max(areas):.3f}"]
         return with_area(self.names, self.roc.curves) if self.murphy._named else []
 
+    @described()
     def frame(self, backend: str | None = None) -> Any:
         """
         All points of all panels as one dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------

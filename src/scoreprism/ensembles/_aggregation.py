@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import outside, parse_choice, parse_clip, parse_confidence, parse_random_state
+from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_random_state
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._core.wording import visible
+from scoreprism._document.model import Block
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._findings.finding import Finding, announce, collect_findings, doubts, of_severity, select, settle
+from scoreprism._findings.sentences import say
+from scoreprism._findings.wording import write_pvalue
 from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._fitting.information import fits_above
@@ -22,7 +25,6 @@ from scoreprism._kernels.term_intervals import FORMS, Interval, Moments, quantil
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain, Decomposition
-from scoreprism.decomposition._advice import widest
 from scoreprism.ensembles._averaging_gap import AveragingGap, gap_of
 from scoreprism.ensembles._ensemble import Ensemble, fit_combiner, parse_ensemble
 from scoreprism.ensembles._stacking import Stacking
@@ -232,10 +234,15 @@ class AggregationDecomposition(Drawable, TermTable):
         except InputError:
             return None
 
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What to do: recalibrate the aggregate, stack instead, keep all members, or leave it. From lower bounds."""
+        return settle(_conclude(self))
+
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to do: recalibrate the aggregate, stack instead, keep the vector, or leave it. From lower bounds."""
-        return tuple(_advise(self))
+        """The findings in words."""
+        return tuple(say(one) for one in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -255,6 +262,7 @@ class AggregationDecomposition(Drawable, TermTable):
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "sufficiency": None if self.sufficiency is None else self.sufficiency.to_dict(),
             "advice": list(self.advice),
+            "findings": [one.to_dict() for one in self.findings],
         }
         return encode(found)  # type: ignore[no-any-return]
 
@@ -271,17 +279,14 @@ class AggregationDecomposition(Drawable, TermTable):
     def _footer(self) -> list[str]:
         lines = [] if self.gap is None else [repr(self.gap)]
         tests = {"calibrated": self.calibration, "sufficient for its members": self.sufficiency}
-        known = [f"{what} p = {test.pvalue:.3g}" for what, test in tests.items() if test is not None]
-        lines += [f"Tests: {'; '.join(known)}"] if known else []
-        return [*lines, *(f"→ {line}" for line in self.advice), *self.decomposition.notes]
+        known = [f"{what} {write_pvalue(test.pvalue)}" for what, test in tests.items() if test is not None]
+        return [*lines, *([f"Tests: {'; '.join(known)}."] if known else [])]
 
-    def __repr__(self) -> str:
-        tables = (self.decomposition.summary(self.level), self.actions, self)
-        return "\n".join([*(table._text() for table in tables), *map(visible, self._footer())])
+    def _findings(self) -> Sequence[Finding]:
+        return settle((*self.findings, *self.decomposition.findings))
 
-    def _repr_html_(self) -> str:
-        tables = (self.decomposition.summary(self.level), self.actions)
-        return "".join([*(table._figure() for table in tables), self._figure(self._footer())])
+    def _blocks(self) -> list[Block]:
+        return [self.decomposition.summary(self.level)._table(), self.actions._table(), *super()._blocks()]
 
 
 def aggregation_decomposition(
@@ -400,7 +405,7 @@ def aggregation_decomposition(
     fitted = fit.fit_levels(score_law)
     chain = fit.link(score_law, fitted)
     found = decompose_each(chain, {str(chosen): chosen}, form, distance)[str(chosen)]
-    whole = _name_terms(replace(found, notes=(*found.notes, *ensemble.notes)))
+    whole = _name_terms(replace(found, findings=(*found.findings, *ensemble.findings)))
     members = _members(fit, ensemble, fitted, chosen, form, distance)
     backend = ensemble.sample.backend
     return AggregationDecomposition(
@@ -426,19 +431,18 @@ def _members(
 ) -> dict[str, Decomposition]:
     """Every member; what several of them warn of is said once."""
     found: dict[str, Decomposition] = {}
-    said: dict[type[Warning], list[str]] = {}
+    said: dict[str, Finding] = {}
     for name, law in ensemble.sample.predictions.items():
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with collect_findings() as own_findings:
             # by the same laws C_S and Q, to the last row, and a map of its own in the same folds
             sample = replace(fit.sample, predictions={fit.sample.name: law})
             own = replace(fit, rows=replace(fit.rows, score=law), sample=sample, mixture=None)
-            found[name] = _name_terms(own.link(own.fit_score()[0], above).decompose(loss, form, clip=clip))
-        for one in caught:
-            said.setdefault(one.category, []).append(f"{name}: {one.message}")
-    for kind, texts in said.items():
-        others = f" (and so of {len(texts) - 1} other members)" if len(texts) > 1 else ""
-        warnings.warn(f"{texts[0]}{others}", kind, stacklevel=outside())
+            found[name] = _name_terms(own.link(own.fit_score()[0], above).decompose_at(loss, form, clip))
+        for one in own_findings:
+            first = said.get(one.kind, one.about(name))
+            said[one.kind] = first.with_facts(members=first.facts.get("members", 0) + 1)
+    for first in said.values():
+        announce(first)
     return found
 
 
@@ -453,15 +457,12 @@ def _actions(
 ) -> Actions:
     """The losses of everything that could be done; stacking where every training part has all classes."""
     sample = fit.sample
-    leave, recalibrate, vector, *_ = chain.clipped(clip).level_losses(loss)
+    leave, recalibrate, vector, *_ = chain.clipped(clip)._losses(loss)
     losses = {"leave": leave, "recalibrate": recalibrate}
-    plans = [fit.plan]
-    if fit.partitions is not None:
-        plans = [fit.partitions.plan(p) for p in range(fit.repeats)]
-    if all(np.unique(fit.rows.codes[rows]).size == sample.k for plan in plans for rows in plan.trains):
+    if all(np.unique(fit.rows.codes[rows]).size == sample.k for plan in fit.plans for rows in plan.trains):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeparationWarning)  # then it is fitted to smoothed targets, which is fine
-            parts = [plan.gather(fit_combiner(Stacking(), ensemble.members, fit.rows, plan)) for plan in plans]
+            parts = [plan.gather(fit_combiner(Stacking(), ensemble.members, fit.rows, plan)) for plan in fit.plans]
         fits = fits_above(fit, score_law, parts)
         assert fits is not None  # noqa: S101 - the score of an ensemble is always calibrated
         losses["stack"] = fits.clipped(clip).losses(loss, sample.y)
@@ -470,87 +471,46 @@ def _actions(
     return Actions(tuple(losses), sample.backend, level, moments)
 
 
-# ── advice ──────────────────────────────────────────────────────────────────────────────────────────
+# ── conclusions ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _advise(found: AggregationDecomposition) -> list[str]:
-    """What to do with an ensemble, in sentences that follow from lower bounds."""
-    whole, level = found.decomposition, found.level
+def _conclude(found: AggregationDecomposition) -> Iterator[Finding]:
+    """What to do with an ensemble, from lower bounds and tests."""
+    whole, ensemble = found.decomposition, found._ensemble
+    seen = of_severity(ensemble.findings, "doubt")
     if not np.isfinite(whole.risk):
-        return ["The loss is infinite: keep the members away from 0 and 1 first, or pass clip=."]
-    if found._ensemble.doubts:
-        return [f"Do not act on these terms: {note}." for note in found._ensemble.doubts]
-    lines = []
-    reliability = whole.lower_bound("reliability", level).value
-    if reliability > 0.0:
-        lines.append(
-            f"Recalibrate {found.aggregate}: that gains at least {_share(reliability, whole.risk)} of the loss."
-        )
-    else:
-        lines.append(_on_no_reliability(found))
-    stacking = _on_stacking(found)
-    lines += stacking
-    doubts = dict(whole._doubts)
-    if 2 in doubts:
-        return [*lines, f"Nothing is said of what else the members know beyond {found.aggregate}: {doubts[2]}"]
-    projection = whole.lower_bound("projection", level).value
+        yield from select(whole.findings, "infinite_loss")
+        return
+    if seen:
+        yield from (Finding("do_not_act", because=one) for one in seen)
+        return
+    about: dict[str, Any] = {"value": whole.risk, "confidence_level": found.level, "subject": found.aggregate}
+    of_whole = whole._concluded(found.level)
+    yield from (one.about(found.aggregate) for one in of_whole if one.term == "reliability")
+    stacking = found.actions.least("stack", "recalibrate", found.level) if "stack" in found.actions.names else 0.0
+    if stacking > 0.0:
+        yield Finding("stack", low=stacking, **about)
+    doubted = doubts(whole.findings)
+    if 2 in doubted:
+        yield Finding("term_doubtful", term="projection", because=doubted[2])
+        return
+    projection = whole._inference("projection").lower_bound(found.level).value
     if projection > 0.0:
-        lines += _on_projection(found, projection, stacked=bool(stacking))
-    elif not stacking:
-        lines.append(_on_no_projection(found))
-    if "grouping" in found.names and 3 not in doubts:
-        grouping = whole.lower_bound("grouping", level).value
-        if grouping > 0.0:
-            least = _share(grouping, whole.risk)
-            lines.append(f"The features know more than all members together: a better model gains at least {least}.")
-    return lines
+        yield from _on_projection(found, projection, about, stacked=stacking > 0.0)
+    elif found.sufficiency is not None and found.sufficiency.pvalue < 1.0 - found.level:
+        yield Finding("members_insufficient", pvalue=found.sufficiency.pvalue, **about)
+    else:
+        yield Finding("members_add_nothing", **about)
+    yield from (one for one in of_whole if one.term == "grouping" and one.severity == "action")
 
 
-def _on_no_reliability(found: AggregationDecomposition) -> str:
-    """A test may see miscalibration of which it is not shown that removing it gains anything."""
-    whole = found.decomposition
-    p = whole.calibration_pvalue
-    if p is None or p > 1.0 - found.level + 1e-12:
-        return f"No miscalibration of {found.aggregate} is shown."
-    return (
-        f"{found.aggregate[0].upper()}{found.aggregate[1:]} is not calibrated (p = {p:.2g}), but that recalibration "
-        f"lowers the loss is not shown: it gains between 0 and {widest(whole, found.level)}."
-    )
-
-
-def _on_stacking(found: AggregationDecomposition) -> list[str]:
-    """What a logistic stacker gains, fitted to these very rows; no law of the members is needed to know it."""
-    if "stack" not in found.actions.names:
-        return []
-    least = found.actions.least("stack", "recalibrate", found.level)
-    gain = _share(least, found.decomposition.risk)
-    return [f"Stack instead: that gains at least {gain} over recalibrating {found.aggregate}."] if least > 0.0 else []
-
-
-def _on_no_projection(found: AggregationDecomposition) -> str:
-    """A test may see what is too small to gain."""
-    test = found.sufficiency
-    if test is not None and test.pvalue < 1.0 - found.level:
-        p = f"sufficiency is refuted, p = {test.pvalue:.2g}"
-        return f"The members know more than {found.aggregate} ({p}), but that it would gain anything is not shown."
-    return f"That the members know more than {found.aggregate} is not shown: one number may do."
-
-
-def _on_projection(found: AggregationDecomposition, least: float, *, stacked: bool) -> list[str]:
+def _on_projection(
+    found: AggregationDecomposition, least: float, about: dict[str, Any], *, stacked: bool
+) -> Iterator[Finding]:
     """Members know more than their aggregate: something richer than a stacker may use it."""
-    actions, risk = found.actions, found.decomposition.risk
     over, what = ("stack", "stacking") if stacked else ("recalibrate", f"recalibrating {found.aggregate}")
-    beyond = actions.least("keep the vector", over, found.level)
+    beyond = found.actions.least("keep the vector", over, found.level)
     if beyond > 0.0:
-        gain = _share(beyond, risk)
-        return [
-            f"Keep the vector: a model of the members richer than a logistic one gains at least {gain} over {what}."
-        ]
-    if stacked:
-        return []
-    known = f"The members know more than {found.aggregate}, at least {_share(least, risk)}"
-    return [f"{known}; that a fit to these rows would gain it is not shown."]
-
-
-def _share(value: float, risk: float) -> str:
-    return f"{value:.3g} ({100 * value / risk:.2g} %)" if risk > 0.0 else f"{value:.3g}"
+        yield Finding("keep_members", low=beyond, **{**about, "subject": what})
+    elif not stacked:
+        yield Finding("members_know_more", low=least, **about)

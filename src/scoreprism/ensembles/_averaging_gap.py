@@ -11,6 +11,7 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, as_matrix, one_hot
 from scoreprism._document.result_json import encode
+from scoreprism._findings.wording import write_fixed
 from scoreprism._kernels.term_intervals import Moments, tail
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
@@ -84,9 +85,10 @@ class AveragingGap:
         return encode(found)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        seen = f"observed {self.observed:.5f} ± {self.observed_std_error:.5f}"
+        seen = f"observed {write_fixed(self.observed, 5)} ± {write_fixed(self.observed_std_error, 5)}"
         own = "; the members have gaps of their own" if self.members_pvalue < _SEEN else ""
-        return f"Disagreement of calibrated members predicts a calibration gap of {self.predicted:.5f}; {seen}{own}"
+        predicted = f"a calibration gap of {write_fixed(self.predicted, 5)}"
+        return f"Disagreement of calibrated members predicts {predicted}; {seen}{own}"
 
 
 def averaging_gap(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -12,17 +11,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.checks import listed, outside, parse_law, parse_number, parse_weights, plain, refuse, require_rows
+from scoreprism._core.checks import listed, parse_law, parse_number, parse_weights, plain, refuse, require_rows
 from scoreprism._core.frames import column_names, columns_of, require_aligned
 from scoreprism._core.labels import distinct
 from scoreprism._core.numerics import FINEST_EDGE, TINY, centered, log_softmax, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import FitRows, smallest, warn_of_reversed_scores
 from scoreprism._sample.scores import class_labels
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.ensembles._pools import beta_cdf, linear, require_two
-from scoreprism.exceptions import InfiniteLossError, LabelError, SeparationWarning
+from scoreprism.exceptions import InfiniteLossError, LabelError
 
 #: Bounds on log α and log β of a beta-transformed pool: beyond them it is a step.
 _FARTHEST = 5.0
@@ -340,8 +340,7 @@ class LogPool(Combiner):
             rows, _, mass = smoothed_rows(codes, weight, k)
             targets = mass.reshape(-1, k) / weight[rows[::k], None]
             self.weights_ = _exponents(logs, targets, weight)[0]
-            note = "the members separate the classes: fitted to Platt's smoothed targets instead"
-            warnings.warn(note, SeparationWarning, stacklevel=outside())
+            announce(Finding("separation", facts={"remedy": "smoothed"}))
 
     def _logs(self, laws: FloatArray) -> FloatArray:
         """Centred log-probabilities, shape (M, n, K)."""
@@ -414,8 +413,7 @@ class BetaTransformedPool(Combiner):
         (self.alpha_, self.beta_), self.weights_ = problem.parts(best[1])
         self.converged_ = best[2]
         if not self.converged_:
-            note = f"α = {self.alpha_:.3g} and β = {self.beta_:.3g} are at a bound or no maximum was reached: "
-            warnings.warn(note + "the members may separate the classes", SeparationWarning, stacklevel=outside())
+            announce(Finding("separation", facts={"alpha": float(self.alpha_), "beta": float(self.beta_)}))
 
     def _law(self, laws: FloatArray) -> FloatArray:
         return beta_cdf(linear(laws, self.weights_), self.alpha_, self.beta_)

@@ -12,6 +12,7 @@ from scoreprism._core.checks import listed, parse_law, plain, refuse, require_ro
 from scoreprism._core.frames import require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes, unify
+from scoreprism._findings.finding import Finding
 from scoreprism._fitting.candidates import floored
 from scoreprism._fitting.crossfit import CrossFit, make_crossfit
 from scoreprism._sample.features import parse_features, score_columns
@@ -38,8 +39,7 @@ class Ensemble:
     law: FloatArray  # the aggregate
     aggregate: str  # what it is called
     shares: FloatArray | None = None  # (M,): weights of a linear pool; None for other aggregates
-    notes: tuple[str, ...] = ()  # what there is to say
-    doubts: tuple[str, ...] = ()  # those of the notes that forbid to act on any term
+    findings: tuple[Finding, ...] = ()  # what was found out about the members
 
     @property
     def members(self) -> FloatArray:
@@ -49,7 +49,7 @@ class Ensemble:
     @property
     def alone(self) -> Sample:
         """The aggregate as the only model of the rows, and nothing above it."""
-        return replace(self.sample, predictions={self.aggregate: self.law}, X=None, levels=(), notes={}, doubts={})
+        return replace(self.sample, predictions={self.aggregate: self.law}, X=None, levels=(), findings={})
 
     @property
     def block(self) -> FeatureBlock:
@@ -83,9 +83,9 @@ def parse_ensemble(
         fixed = _pool(members, aggregate, weights)
         sample, law = _parse_rows(y_true, members, None if fixed is None else fixed[0], rows)
     laws = {name: _flat(one) for name, one in sample.predictions.items()}
-    sample, notes = replace(sample, predictions=laws, backend=sample.backend or members.backend), members.notes
+    sample, findings = replace(sample, predictions=laws, backend=sample.backend or members.backend), members.findings
     if fixed is not None and law is not None:
-        found = Ensemble(sample, _flat(law), *fixed[1:], notes, members.doubts)
+        found = Ensemble(sample, _flat(law), *fixed[1:], findings)
     else:
         name = aggregate if isinstance(aggregate, str) else type(aggregate).__name__
         if hasattr(aggregate, "classes_"):
@@ -93,9 +93,8 @@ def parse_ensemble(
         else:
             combiner = COMBINERS[aggregate]() if isinstance(aggregate, str) else aggregate
             law = _crossfit(combiner, sample, seed, cv)
-            rule = "was fitted in the folds that judge it: each row is combined by a fit that has not seen it"
-            notes = (*notes, f"{name} {rule}")
-        found = Ensemble(sample, law, name, None, notes, members.doubts)
+            findings = (*findings, Finding("law_fitted", subject=name, facts={"aggregate": True}))
+        found = Ensemble(sample, law, name, None, findings)
     if sample.classes is not None and np.unique(sample.y).size > 1:
         warn_of_reversed_scores(found.alone.fit_rows(), sample.classes)
     return found

@@ -20,6 +20,7 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
+from scoreprism._findings.finding import Finding
 from scoreprism._sample.models import Scored, parse_models, predicted
 from scoreprism._sample.sample import Sample
 
@@ -34,9 +35,8 @@ class Members:
     laws: FloatArray  # (M, n): probabilities; two classes have either shape, as they came
     classes: tuple[Any, ...] | None = None  # labels of the columns, where fitted classifiers or named columns tell them
     named: bool = False  # whether the names were given, or are just positions
-    notes: tuple[str, ...] = ()  # what there is to say of fitted classifiers
     backend: str | None = None  # the dataframe library they came in
-    doubts: tuple[str, ...] = ()  # those of the notes that forbid to act on any term
+    findings: tuple[Finding, ...] = ()  # what was found out about fitted classifiers
 
     def __len__(self) -> int:
         return len(self.names)
@@ -73,14 +73,12 @@ def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None =
         refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
     laws: list[FloatArray] = []
     labels: list[tuple[Any, ...] | None] = []
-    notes: list[str] = []
-    doubts: list[str] = []
+    findings: list[Finding] = []
     for name, part in parts.items():
-        law, columns, said, doubted = _law(part, name, X, y)
+        law, columns, said = _law(part, name, X, y)
         laws.append(law)
         labels.append(columns)
-        notes += [f"{name}: {note}" for note in said]
-        doubts += [f"{name}: {note}" for note in doubted]
+        findings += [one.about(name) for one in said]
     _require_alike(tuple(parts), laws)
     require_aligned({f"scores[{name!r}]": part for name, part in parts.items()})
     for law in laws:
@@ -88,10 +86,7 @@ def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None =
             warn_of_hard_labels("a member")
             break
     backend = backend_of(scores) or next(filter(None, map(backend_of, parts.values())), None)
-    return Members(
-        tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, tuple(dict.fromkeys(notes)), backend,
-        tuple(dict.fromkeys(doubts)),
-    )  # fmt: skip
+    return Members(tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, backend, tuple(findings))
 
 
 def _of_sample(sample: Sample) -> Members:
@@ -99,12 +94,9 @@ def _of_sample(sample: Sample) -> Members:
     laws = sample.predictions
     if len(laws) < 2:
         refuse("an ensemble must have at least two members", f"{len(laws)}", "Pass a Sample of several models.")
-    notes, doubts = (
-        tuple(f"{name}: {note}" for name in laws for note in said.get(name, ()))
-        for said in (sample.notes, sample.doubts)
-    )
+    findings = tuple(one.about(name) for name in laws for one in sample.findings.get(name, ()))
     together = np.stack(unify(list(laws.values())))
-    return Members(tuple(laws), together, named=True, notes=notes, backend=sample.backend, doubts=doubts)
+    return Members(tuple(laws), together, named=True, backend=sample.backend, findings=findings)
 
 
 def is_ensemble(model: Any) -> bool:
@@ -120,7 +112,7 @@ def _of_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Member
     """The members of a forest or a vote; they know classes by number, the ensemble by label."""
     if X is None:
         refuse("a fitted ensemble must come with `X`", f"{type(model).__name__} and no X", "Pass the features.")
-    _, columns, notes, doubts = predicted(model, X, y=y)
+    _, columns, findings = predicted(model, X, y=y)
     if hasattr(model, "named_estimators_"):
         parts = {str(name): part for name, part in model.named_estimators_.items() if part in model.estimators_}
         table: Any = X
@@ -130,7 +122,7 @@ def _of_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Member
     if len(parts) < 2:
         refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
     laws = [parse_law(part.predict_proba(table), f"predict_proba of {name!r}") for name, part in parts.items()]
-    return Members(tuple(parts), np.stack(laws), columns, named=True, notes=notes, backend=backend_of(X), doubts=doubts)
+    return Members(tuple(parts), np.stack(laws), columns, named=True, backend=backend_of(X), findings=findings)
 
 
 def _parts(scores: Any) -> tuple[dict[str, Any], bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,19 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import outside, parse_clip, parse_confidence, parse_random_state, refuse
+from scoreprism._core.checks import parse_clip, parse_confidence, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
-from scoreprism._core.wording import plural
 from scoreprism._core.workers import run_all
-from scoreprism._document.tables import Drawable
+from scoreprism._document.result import Drawable
+from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.staged_models import Said, Stages, follow, list_warnings, read_stages, repeat_warnings
+from scoreprism._sample.staged_models import Stages, announce_by_stage, follow, read_stages
 from scoreprism.decomposition import FiniteModel
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
 from scoreprism.ensembles._stagewise_chain import parse_splits
 from scoreprism.estimation import decompose
-from scoreprism.exceptions import LostResolutionWarning
 from scoreprism.losses import ProperLoss, get_loss
 
 #: A map that merges more than this share of the pairs of different scores is said to lose resolution.
@@ -111,9 +109,9 @@ class StageRecalibration(Drawable, StageColumns):
     def _footer(self) -> list[str]:
         worst = int(np.argmax(self.merged))
         if self.merged[worst] == 0.0:
-            return ["no different scores are made equal"]
+            return ["No different scores are made equal."]
         text = f"merged: share of the pairs of different scores that are made equal, most at {self.numbers[worst]:g}"
-        return [f"{text}; cost: what the map loses against the best law of the same score"]
+        return [f"{text}; cost: what the map loses against the best law of the same score."]
 
 
 def recalibrate_stages(
@@ -199,7 +197,7 @@ def recalibrate_stages(
     distance = parse_clip(clip, sample.k)
     one = partial(_stage, calibrator=used, loss=chosen, level=confidence, clip=distance, options=options)
     found: list[_Line] = list(run_all(one, path.stages, n_jobs, "stages"))
-    repeat_warnings(path, [said for _, _, said in found])
+    announce_by_stage(path, [said for _, _, said in found])
     name = used if isinstance(used, str) else getattr(used, "name", type(used).__name__)
     return _warned(
         StageRecalibration(
@@ -211,15 +209,14 @@ def recalibrate_stages(
 
 
 #: Numbers, recalibrated law and warnings of one stage.
-_Line = tuple[list[float], FloatArray, Said]
+_Line = tuple[list[float], FloatArray, list[Finding]]
 
 
 def _stage(
     sample: Sample, calibrator: object, loss: ProperLoss, level: float, clip: float | None, options: dict[str, Any]
 ) -> _Line:
-    """One stage: its numbers, its recalibrated law, its warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    """One stage: its numbers, its recalibrated law, and what was found on the way, for workers cannot warn."""
+    with collect_findings() as found:
         fit = ChainFit.of(sample, calibrator=calibrator, **options)
         chain = fit.fit([loss], clip)
         d = decompose_each(chain, {str(loss): loss}, "debiased", clip)[str(loss)]
@@ -230,7 +227,7 @@ def _stage(
     merged = merged_pairs(fit.rows.score, whole)
     numbers = [d.risk, d.terms["reliability"], ends.low, ends.high, d.terms["refinement"], merged]
     law = sample.by_given_row(chain.levels[1].law)
-    return [*numbers, cost.value, cost.std_error], law, list_warnings(caught)
+    return [*numbers, cost.value, cost.std_error], law, found
 
 
 def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = None) -> float:
@@ -279,15 +276,8 @@ def _warned(found: StageRecalibration) -> StageRecalibration:
     many = np.flatnonzero(found.merged > _MERGED)
     if many.size:
         worst = int(many[np.argmax(found.merged[many])])
-        error = found.cost_std_error[worst]
-        cost = f"{found.cost[worst]:.5f}" + (f" ± {error:.5f}" if error > 0.0 else "")
-        several = plural(found.numbers.size, "stage")
-        warnings.warn(
-            f"{found.calibrator} makes {100 * found.merged[worst]:.1f} % of the pairs of different scores equal at "
-            f"stage {found.numbers[worst]:g} (more than 1 % at {many.size} of {several}), which "
-            f"costs {cost} of the loss there; later stages cannot tell apart what was merged. Recalibrate the last "
-            "stage only, or by a strictly increasing map such as 'platt' or 'beta'.",
-            LostResolutionWarning,
-            stacklevel=outside(),
-        )
+        facts = {"stage": float(found.numbers[worst]), "stages": int(found.numbers.size)}
+        facts |= {"cost": float(found.cost[worst]), "std_error": float(found.cost_std_error[worst])}
+        share = float(found.merged[worst])
+        announce(Finding("lost_resolution", value=share, n=int(many.size), subject=found.calibrator, facts=facts))
     return found

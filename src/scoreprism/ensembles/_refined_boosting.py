@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from inspect import signature
 from typing import Any, Self
@@ -16,7 +15,6 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import (
-    outside,
     parse_choice,
     parse_number,
     parse_random_state,
@@ -28,12 +26,13 @@ from scoreprism._core.checks import (
 from scoreprism._core.frames import require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.scores import class_labels, cut_rounding
 from scoreprism._sample.staged_models import follow, read_stages, slim, staged_model, transformed
 from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, get_calibrator
 from scoreprism.ensembles._stage_selection import FAST, RULES, StageSelection, select_along
-from scoreprism.exceptions import LabelError, ScoreprismWarning
+from scoreprism.exceptions import LabelError
 from scoreprism.losses import ProperLoss, get_loss
 
 #: How boosters call their number of rounds.
@@ -336,13 +335,7 @@ def _has_few(sample: Sample) -> bool:
     rest = sample.n - int(np.bincount(sample.y).max())
     if rest >= _FEW:
         return False
-    warnings.warn(
-        f"{sample.n} held-out rows, {rest} of them outside the most frequent class, are too few to recalibrate by (at "
-        f"least {_FEW}): the stage has the least raw loss on them, and its probabilities are left as they are. Hold "
-        "out more rows (validation_fraction, eval_set).",
-        ScoreprismWarning,
-        stacklevel=outside(),
-    )
+    announce(Finding("few_held_out_rows", n=sample.n, facts={"rest": rest, "enough": _FEW}))
     return True
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import outside, parse_choice, parse_number
+from scoreprism._core.checks import parse_choice, parse_number
 from scoreprism._core.numerics import centered, clipped_sigmoid, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
 from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
 from scoreprism.ensembles._combiners import Combiner, smoothed_rows, vanishing
-from scoreprism.exceptions import SeparationWarning
 
 
 class Stacking(Combiner):
@@ -92,12 +91,7 @@ class Stacking(Combiner):
         self.coef_ = slopes.T
         self.intercept_ = beta[-1] - center @ slopes
         if self.separated_:
-            warnings.warn(
-                "the members separate the classes, and the likelihood has no maximum: fitted to Platt's smoothed "
-                "targets instead. Set C, or look for members that saw these rows before",
-                SeparationWarning,
-                stacklevel=outside(),
-            )
+            announce(Finding("separation", facts={"remedy": "stack"}))
 
     def _ridge(self) -> float:
         if isinstance(self.C, float) and np.isposinf(self.C):

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_random_state, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen
-from scoreprism._core.wording import plural
 from scoreprism._core.workers import run_all
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import plural, write_count
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism._kernels.term_intervals import quantile
@@ -59,8 +60,9 @@ class SelectionTable(StageColumns):
     >>> one = np.ones(1)
     >>> SelectionTable(one, one, one, one, one, one, one, None)
     SelectionTable: 1 stage, number 1
-      stage  raw loss  raw std error  recalibrated loss   behind  behind std error
-      1       1.00000        1.00000            1.00000  1.00000           1.00000
+    stage  raw loss  raw std error  recalibrated loss   behind  behind std error
+    ────────────────────────────────────────────────────────────────────────────
+    1       1.00000        1.00000            1.00000  1.00000           1.00000
     """
 
     numbers: NDArray[Any]
@@ -114,7 +116,7 @@ class StageSelection(Drawable, TermTable):
         Confidence level.
     n : int
         Number of rows.
-    notes : tuple of str
+    findings : tuple of Finding
         What a reader must know.
 
     Examples
@@ -142,7 +144,7 @@ class StageSelection(Drawable, TermTable):
     loss: ProperLoss
     level: float
     n: int
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def terms(self) -> dict[str, float]:
@@ -166,7 +168,11 @@ class StageSelection(Drawable, TermTable):
         found: dict[str, Any] = encode(
             plain
             | {"loss": str(self.loss), "alike": list(self.alike), "chosen": [list(pair) for pair in self.chosen]}
-            | {"gain": self.gain.to_dict(), "gain_over_raw": self.gain_over_raw.to_dict(), "notes": list(self.notes)}
+            | {
+                "gain": self.gain.to_dict(),
+                "gain_over_raw": self.gain_over_raw.to_dict(),
+                "findings": [one.to_dict() for one in self._findings()],
+            }
             | {"stages": self.stages.to_dict()}
         )
         return found
@@ -186,34 +192,23 @@ class StageSelection(Drawable, TermTable):
             "guarded": "the least clearly below the raw choice's",
         }
         words = f"{how.get(self.rule, 'the least')} {self.loss!s} loss after recalibration"
-        size = f"{plural(self.stages.numbers.size, 'stage')} on {self.n} rows"
+        size = f"{plural(self.stages.numbers.size, 'stage')} on {write_count(self.n)} rows"
         raw = f"stage {self.raw_stage:g} has the least raw loss"
         return f"Stage {self.stage:g}: {words}\n  [{self.calibrator}, cross-fitted; {size}; {raw}]"
 
-    def _footer(self) -> list[str]:
-        return [*self._gained(), *self._like_the_best(), *self.notes]
-
-    def _gained(self) -> list[str]:
-        """The nested gain, in words that do not contradict the choices above it."""
-        folds = plural(len(self.chosen), "fold")
-        if all(refined == raw for refined, raw in self.chosen):
-            where = _span(refined for refined, _ in self.chosen)
-            return [f"both choices are the same without any of the {folds} ({where}): nothing is gained, nothing lost"]
+    def _findings(self) -> Sequence[Finding]:
         refined, raw = (_span(pair[side] for pair in self.chosen) for side in (0, 1))
-        g = f"{self.gain.value:.5f} [{self.gain.low:.5f}, {self.gain.high:.5f}]"
-        return [
-            f"on rows it has not seen, choosing by recalibrated loss gains {g} after recalibration",
-            f"  (nested: the choices without each of {folds} were {refined} refined and {raw} raw)",
-        ]
+        facts = {"refined": refined, "raw": raw}
+        chosen = Finding("stage_choice", subject=f"{self.stage:g}", n=len(self.chosen), facts=facts)
+        if any(one != other for one, other in self.chosen):
+            chosen = replace(chosen, value=self.gain.value, low=self.gain.low, high=self.gain.high)
+        return (chosen, *self._find_alike(), *self.findings)
 
-    def _like_the_best(self) -> list[str]:
-        count, all_of_them = len(self.alike), self.stages.numbers.size
-        if all_of_them == 1:
-            return []
-        if count == 1:
-            return [f"all other stages are told apart from the best, {self.alike[0]:g}"]
-        low, high = min(self.alike), max(self.alike)
-        return [f"{count} of {all_of_them} stages, {low:g} to {high:g}, cannot be told apart from the best"]
+    def _find_alike(self) -> list[Finding]:
+        """Stages that cannot be separated from the best."""
+        total = int(self.stages.numbers.size)
+        facts = {"total": total, "first": min(self.alike), "last": max(self.alike)}
+        return [] if total == 1 else [Finding("stages_alike", n=len(self.alike), facts=facts)]
 
 
 def _span(stages: Iterable[float]) -> str:
@@ -397,14 +392,13 @@ def select_along(
         ("refined", "raw"), sample.backend, number[choice], number[curves.least(raw)], table,
         *curves.gains(picked, level), tuple(number[t] for t in np.flatnonzero(alike)),
         tuple((number[a], number[b]) for a, b in picked), rule, learner.name, loss, level, sample.n,
-        (*path.notes, *_infinite(table)),
+        (*path.findings, *_infinite(table)),
     )  # fmt: skip
 
 
-def _infinite(table: SelectionTable) -> list[str]:
+def _infinite(table: SelectionTable) -> list[Finding]:
     count = int(np.isinf(table.raw_loss).sum())
-    has = f"{plural(count, 'stage')} {'has' if count == 1 else 'have'}"
-    return [f"{has} an infinite raw loss: probability 0 for what happened"] if count else []
+    return [Finding("infinite_stages", n=count)] if count else []
 
 
 def _judge_stage(

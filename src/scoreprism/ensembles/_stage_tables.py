@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
-from scoreprism._core.wording import plural
+from scoreprism._document.result import Result
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import TextTable
+from scoreprism._findings.wording import plural
 from scoreprism._kernels.term_intervals import Moments, quantile
 
 #: Lines at the beginning and at the end that a text shows of a long table.
@@ -107,7 +107,7 @@ def named_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, An
     return {name: frozen(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
 
 
-class StageColumns(TextTable):
+class StageColumns(Result):
     """A table with a line per stage: every array of the dataclass is a column."""
 
     numbers: NDArray[Any]

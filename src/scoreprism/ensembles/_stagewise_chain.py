@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,25 +23,24 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
-from scoreprism._core.wording import plural
 from scoreprism._core.workers import run_all
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._findings.finding import Finding, collect_findings
+from scoreprism._findings.wording import plural, write_count, write_fixed
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._fitting.information import LevelTask
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import (
-    Said,
     StagePath,
     Stages,
+    announce_by_stage,
     follow,
     geometric,
     has_stages,
-    list_warnings,
     read_stages,
-    repeat_warnings,
 )
 from scoreprism.decomposition import Chain, Decomposition, FiniteModel
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
@@ -264,21 +262,19 @@ class StagewiseDecomposition(Drawable, TermTable):
 
     def _title(self) -> str:
         t, chain = self.stages, self.decomposition
-        return (
-            f"{self.loss!s} loss {chain.risk:.5f} of stage {self.grid[0]:g}, along {plural(len(self.grid), 'stage')}\n"
-            f"  [{plural(t.numbers.size, 'stage')} on {self.n} rows; least loss {t.loss[t.least_loss]:.5f} at stage "
-            f"{t.numbers[t.least_loss]:g}, least after recalibration {t.refinement[t.least_refinement]:.5f} at stage "
-            f"{t.numbers[t.least_refinement]:g}]"
-        )
+        least, after = t.least_loss, t.least_refinement
+        rows = f"{plural(t.numbers.size, 'stage')} on {write_count(self.n)} rows"
+        raw = f"least loss {write_fixed(t.loss[least], 5)} at stage {t.numbers[least]:g}"
+        best = f"least after recalibration {write_fixed(t.refinement[after], 5)} at stage {t.numbers[after]:g}"
+        along = f"of stage {self.grid[0]:g}, along {plural(len(self.grid), 'stage')}"
+        return f"{self.loss!s} loss {write_fixed(chain.risk, 5)} {along}\n[{rows}; {raw}, {best}]"
 
-    def _footer(self) -> list[str]:
-        notes = list(self.decomposition.notes)
-        if self.compression is not None:
-            c = self.compression
-            ends = "" if self.decomposition._population else f" [{c.low:.5f}, {c.high:.5f}]"
-            text = f"the last score alone loses {c.value:.5f}{ends} of what the whole path knows"
-            notes.insert(0, text)
-        return notes
+    def _findings(self) -> Sequence[Finding]:
+        if self.compression is None:
+            return self.decomposition.findings
+        c = self.compression
+        low, high = (None, None) if self.decomposition._population else (c.low, c.high)
+        return (Finding("path_loses", value=c.value, low=low, high=high), *self.decomposition.findings)
 
 
 # ── the function ────────────────────────────────────────────────────────────────────────────────────
@@ -446,21 +442,20 @@ def parse_splits(cv: Any, path: StagePath) -> Any:
 
 # ── every stage ─────────────────────────────────────────────────────────────────────────────────────
 
-#: Loss, standard error, terms and ends of one stage; the rows of its refinement if they are asked for; warnings.
-_Line = tuple[list[float], FloatArray | None, Said]
+#: Loss, standard error, terms and ends of one stage; the rows of its refinement if they are asked for; findings.
+_Line = tuple[list[float], FloatArray | None, list[Finding]]
 
 
 def _stage(job: tuple[Sample, bool], loss: ProperLoss, level: float, options: dict[str, Any]) -> _Line:
-    """One stage decomposed; warnings are handed back, for workers cannot speak."""
+    """One stage decomposed; what was found on the way is handed back, for workers cannot warn."""
     sample, keep = job
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collect_findings() as found:
         d = decompose(sample, loss=loss, **options)
         reliability, refinement = (d.interval(name, level) for name in d.names)
         error = d._moments.std_error(dict.fromkeys(range(2), 1.0))
     numbers = [d.risk, error, d.terms["reliability"], reliability.low, reliability.high]
     numbers += [d.terms["refinement"], refinement.low, refinement.high]
-    return numbers, d._rows[:, -1] if keep else None, list_warnings(caught)
+    return numbers, d._rows[:, -1] if keep else None, found
 
 
 def _every_stage(
@@ -470,7 +465,7 @@ def _every_stage(
     jobs = [(stage, number == path.numbers[-1]) for stage, number in zip(path.stages, path.numbers, strict=True)]
     one = partial(_stage, loss=loss, level=level, options=options)
     found: list[_Line] = list(run_all(one, jobs, n_jobs, "stages"))
-    repeat_warnings(path, [said for _, _, said in found])
+    announce_by_stage(path, [said for _, _, said in found])
     columns = named_columns(StageTable, [line for line, _, _ in found])
     rows = [line for _, line, _ in found if line is not None]
     return StageTable(numbers=frozen(path.numbers), _backend=path.sample.backend, **columns), rows[0]
@@ -513,7 +508,7 @@ def _along(
         fit = replace(fit, levels=own)
     found = decompose_each(fit.fit([loss], clip), {str(loss): loss}, "debiased", clip)[str(loss)]
     terms, levels = _chain_names(numbers, features=bool(sample.levels))
-    return replace(found._renamed(terms, levels), notes=(*path.notes, *found.notes))
+    return replace(found._renamed(terms, levels), findings=(*path.findings, *found.findings))
 
 
 def _chain_names(numbers: Sequence[float], *, features: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -588,7 +583,7 @@ def _known(
     levels = [first, *(Level(name, one.law, one.folds) for name, one in zip(names[1:], read.levels, strict=True))]
     chain = Chain(y_true, levels, names=terms, **rows)
     found = chain.decompose(loss, clip=clip)
-    sample, losses = chain.sample, chain.clipped(found.clip).level_losses(loss)[1:]
+    sample, losses = chain.sample, chain.clipped(found.clip)._losses(loss)[1:]
     amounts = [Amount.of(line, sample.weight, sample.groups, level) for line in losses]
     value, error, low, high = np.array([(a.value, a.std_error, a.low, a.high) for a in amounts]).T
     none = np.zeros(value.size)

@@ -10,6 +10,7 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_random_state, refuse
 from scoreprism._core.numerics import TINY, law_logits, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, one_hot
+from scoreprism._findings.finding import Finding
 from scoreprism._fitting.score_basis import regress_out, score_basis
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
@@ -175,8 +176,8 @@ def _judged(statistic: float, df: int, clusters: int | None, n: int) -> TestResu
     from scipy.special import chdtrc, fdtrc
 
     if df == 0:
-        notes = ("the members say nothing that the aggregate does not determine",)
-        return TestResult(0.0, 1.0, "score", _HYPOTHESIS, n, 0, {}, notes, "Sufficiency")
+        nothing = (Finding("members_add_nothing", facts={"determined": True}),)
+        return TestResult(0.0, 1.0, "score", _HYPOTHESIS, n, 0, {}, nothing, "Sufficiency")
     if clusters is None:
         parts, p = {"chi-squared": {"df": float(df)}}, float(chdtrc(df, statistic))
     else:

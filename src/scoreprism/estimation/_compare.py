@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,9 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_clip, parse_random_state, refuse
 from scoreprism._core.frames import backend_of
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._document.result import Drawable, TermTable
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import write_count
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses, share_folds, split_options
 from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.models import parse_models
@@ -138,11 +140,15 @@ class Comparison(Drawable, TermTable):
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))
         mark = f", {first._mark}" if first._mark else ""
-        what = f"{first.loss!s} loss of {len(self.decompositions)} models on the same {first.n} rows"
+        what = f"{first.loss!s} loss of {len(self.decompositions)} models on the same {write_count(first.n)} rows"
         return f"{what}, smallest first{mark}"
 
-    def _footer(self) -> list[str]:
-        return [f"{name}: {note}" for name, d in self.decompositions.items() for note in d.notes]
+    def _findings(self) -> Sequence[Finding]:
+        """What is true of all models is said once."""
+        first, *others = self.decompositions.values()
+        shared = [one for one in first.findings if all(one in d.findings for d in others)]
+        own = [one.about(name) for name, d in self.decompositions.items() for one in d.findings if one not in shared]
+        return [*shared, *own]
 
 
 def compare(

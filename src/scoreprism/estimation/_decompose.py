@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
-from scoreprism._core.checks import parse_choice, parse_clip, require_jobs
+from scoreprism._core.checks import parse_choice, parse_clip
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses
 from scoreprism._kernels.term_intervals import FORMS
@@ -168,7 +168,6 @@ def decompose(
     several = isinstance(loss, Sequence) and not isinstance(loss, str)
     losses = parse_losses(loss if several else [loss])  # type: ignore[arg-type, list-item]
     parse_choice(form, FORMS, "form")
-    require_jobs(n_jobs)
     sample = Sample.of(
         y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
         pos_label=pos_label, classes=classes,

@@ -11,13 +11,12 @@ import numpy as np
 from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_confidence, plain, refuse
 from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._fitting.chain_fit import ChainFit, split_options
 from scoreprism._kernels.holm import holm
-from scoreprism._kernels.term_intervals import FORMS
+from scoreprism._kernels.term_intervals import FEW_UNITS, FORMS
 from scoreprism._sample.sample import Sample, find_floors, parse_segments
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._chain import FEW
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -157,8 +156,8 @@ class SegmentDecompositions(Drawable, TermTable):
         )
 
     def _footer(self) -> list[str]:
-        few = [f"{segment} ({d.n_units})" for segment, d in self.decompositions.items() if d.n_units < FEW]
-        short = f"fewer than {FEW} independent rows or clusters, so intervals are too short: {', '.join(few)}"
+        few = [f"{segment} ({d.n_units})" for segment, d in self.decompositions.items() if d.n_units < FEW_UNITS]
+        short = f"fewer than {FEW_UNITS} independent rows or clusters, so intervals are too short: {', '.join(few)}"
         return [
             *([short] if few else []),
             *(f"segment {segment} was left out: {why}" for segment, why in self.skipped.items()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,20 +12,17 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count
 from scoreprism._core.resampling import Streams, replicate
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen
-from scoreprism._document.tables import TermTable
-from scoreprism._kernels import compiled as _fast
+from scoreprism._document.result import TermTable
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import write_count
+from scoreprism._kernels import ranked as _ranked
 from scoreprism._kernels.ranked import Kernel, Ranked, Sums, sums_of_draws
 from scoreprism._kernels.term_intervals import Interval
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._classical import CorpChain
-from scoreprism.decomposition._corp_losses import corp_losses
+from scoreprism.decomposition._classical import CorpChain, corp_losses
 from scoreprism.losses import ProperLoss
-
-_BIAS = (
-    "the in-sample bias stays inside: every resample is fitted on itself, so replicates of miscalibration and "
-    "discrimination lie above their estimates, which themselves lie above the truth"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,6 +64,7 @@ class CorpBootstrap(TermTable):
         with np.errstate(invalid="ignore"):
             return dict(zip(self.names, self.replicates.std(axis=0, ddof=1).tolist(), strict=True))
 
+    @described()
     def interval(self, term: str, level: float = 0.95) -> Interval:
         """
         Percentile interval of a term.
@@ -73,13 +72,6 @@ class CorpBootstrap(TermTable):
         It says how much the *estimate* varies from sample to sample. The in-sample bias of CORP stays inside, and
         resampling adds its own: replicates of miscalibration and discrimination lie above their estimates, which
         themselves lie above the truth. For an interval that should cover the truth, use laws fitted out of sample.
-
-        Parameters
-        ----------
-        term : str
-            One of `names`.
-        level : float, default=0.95
-            Confidence level.
 
         Returns
         -------
@@ -108,7 +100,7 @@ class CorpBootstrap(TermTable):
             "n_resamples": self.replicates.shape[0],
             "clip": self.estimate.clip,
             "terms": self._by_term(),
-            "notes": self._footer(),
+            "findings": [one.to_dict() for one in self._findings()],
         }
 
     def _columns(self) -> dict[str, list[Any]]:
@@ -122,13 +114,14 @@ class CorpBootstrap(TermTable):
         }
 
     def _title(self) -> str:
-        sizes = f"{self.replicates.shape[0]} resamples of {self.estimate.n} rows"
-        return f"CORP of the {self.estimate.loss!s} loss, bootstrap\n  [{sizes}; 95 % percentile intervals]"
+        sizes = f"{write_count(self.replicates.shape[0])} resamples of {write_count(self.estimate.n)} rows"
+        return f"CORP of the {self.estimate.loss!s} loss, bootstrap\n[{sizes}; 95 % percentile intervals]"
 
-    def _footer(self) -> list[str]:
-        return [*self.estimate._footer(), _BIAS]
+    def _findings(self) -> Sequence[Finding]:
+        return (*self.estimate._findings(), Finding("in_sample_bias", facts={"bootstrap": True}))
 
 
+@described(of_two=True)
 def corp_bootstrap(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -151,26 +144,14 @@ def corp_bootstrap(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Two-class outcomes, or everything at once.
-    y_proba : array-like of shape (n,) or (n, 2), optional
-        Predicted probabilities; left out beside a Sample.
-    loss : str or ProperLoss, default="log"
-        The loss.
     n_resamples : int, default=1000
         Number of replicates.
     sample_weight : array-like of shape (n,), optional
         Weights: a row that is drawn twice counts with twice its weight. Rows of weight zero are not drawn.
-    pos_label : label, optional
-        Positive class: 1-D `y_proba` is P(Y = pos_label).
-    classes : array-like of shape (2,), optional
-        Labels in column order.
     clip : float, optional
         Keep laws at least this far from 0.
     random_state : int, Generator or None, optional
         Seed. Replicate b depends on it and on b alone, not on the number of replicates.
-    n_jobs : int, optional
-        Number of threads; results are the same for every choice.
 
     Returns
     -------
@@ -194,10 +175,10 @@ def corp_bootstrap(
     score = as_vector(sample.prediction)  # clipping moves the laws that are judged, not their order
     losses = estimate.loss.evaluate(score if estimate.clip is None else clip_law(score, estimate.clip), sample.y)
     ranked = Ranked.of(score, sample.y, losses, sample.weight)
-    compiled = _fast.available() and count * ranked.n >= _fast.WORTH_LOADING
+    compiled = _ranked.available() and count * ranked.n >= _ranked.WORTH_LOADING
 
     def some(block: range) -> FloatArray:  # compiled sums have a workspace, of which every thread needs its own
-        sums: Kernel = _fast.compiled_sums(ranked) if compiled else partial(sums_of_draws, ranked)
+        sums: Kernel = _ranked.compiled_sums(ranked) if compiled else partial(sums_of_draws, ranked)
         return np.array([_terms(sums(streams(b)), estimate) for b in block])
 
     replicates = replicate(some, count, n_jobs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from scoreprism._fitting.learners import ShiftLearner
 from scoreprism._fitting.score_basis import regress_out, score_basis
 from scoreprism._kernels.term_intervals import tail
 from scoreprism._learners.members import Task, hit_rows, mixed
+from scoreprism._parameters import described
 from scoreprism._sample.features import Features
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
@@ -30,6 +31,7 @@ DIRECTION = ("polynomial", "offset-boosting")
 _HYPOTHESIS = "the features add nothing to the score: P(Y | S, X) = P(Y | S)"
 
 
+@described()
 def grouping_test(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -53,22 +55,12 @@ def grouping_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Outcomes, or everything at once.
-    y_proba : array-like of shape (n,) or (n, K), optional
-        Predicted probabilities; left out beside a Sample.
     X : array-like or frame of shape (n, p), optional
         Features; left out beside a Sample.
     method : {"projected-covariance", "bootstrap"}, default="projected-covariance"
         Which test.
     n_resamples : int, default=199
         Draws of ``"bootstrap"``.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        Positive class: 1-D `y_proba` is P(Y = pos_label).
-    classes : array-like of shape (K,), optional
-        Labels in column order.
     random_state : int, Generator or None, default=0
         Seed of the halves and of the draws.
     n_jobs : int, optional
@@ -148,18 +140,13 @@ def _direction(
     return step[:, None] if step.ndim == 1 else step
 
 
-@dataclass(frozen=True)
-class _Gain:
+def _gain(fit: ChainFit, codes: IntArray) -> float:
     """Gain of the features over Ĉ, cross-fitted, for outcomes of one's own."""
-
-    fit: ChainFit
-
-    def __call__(self, codes: IntArray) -> float:
-        again = replace(self.fit, rows=replace(self.fit.rows, codes=codes), sample=replace(self.fit.sample, y=codes))
-        fitted, _ = again.fit_score()
-        law = again.fit_levels(fitted)[0].law
-        gain = np.log(hit_rows([law], codes)[0] / hit_rows([fitted.fitted.law], codes)[0])
-        return float(np.average(gain, weights=self.fit.rows.weight))
+    again = replace(fit, rows=replace(fit.rows, codes=codes), sample=replace(fit.sample, y=codes))
+    fitted, _ = again.fit_score()
+    law = again.fit_levels(fitted)[0].law
+    gain = np.log(hit_rows([law], codes)[0] / hit_rows([fitted.fitted.law], codes)[0])
+    return float(np.average(gain, weights=fit.rows.weight))
 
 
 def _bootstrap(fit: ChainFit, rng: np.random.Generator, count: int, n_jobs: int | None) -> tuple[float, float, int]:
@@ -171,13 +158,12 @@ def _bootstrap(fit: ChainFit, rng: np.random.Generator, count: int, n_jobs: int 
     assert mixture is not None  # noqa: S101 - it was just made
     share = mixture.shares.mean(axis=(0, 1))
     law = as_matrix(mixed([one.fitted(data)(data.score) for one in maps], share))
-    gain = _Gain(fit)
     streams = rng.spawn(count)
 
     def draw(number: int) -> float:
-        return gain(draw_classes(streams[number], law))
+        return _gain(fit, draw_classes(streams[number], law))
 
-    observed = gain(data.codes)
+    observed = _gain(fit, data.codes)
     drawn = np.array(list(run_all(draw, range(count), n_jobs, "grouping test")))
     return observed, float(1 + (drawn >= observed).sum()) / (count + 1), count
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,9 +17,12 @@ from scoreprism._core.checks import parse_choice, parse_confidence, parse_flag, 
 from scoreprism._core.frames import backend_of, make_frame
 from scoreprism._core.numerics import TINY, sigmoid
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._findings.finding import Finding, Noted
+from scoreprism._findings.wording import write_pvalue
 from scoreprism._kernels.term_intervals import Interval, quantile
+from scoreprism._parameters import described
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
@@ -80,14 +84,10 @@ class MapBand:
         found: dict[str, Any] = encode(columns | {"level": self.level})
         return found
 
+    @described()
     def to_frame(self, backend: str | None = None) -> Any:
         """
         The points as a dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class MapBand:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MapInference(Drawable, TermTable):
+class MapInference(Drawable, Noted, TermTable):
     """
     A parametric recalibration map with standard errors.
 
@@ -128,7 +128,7 @@ class MapInference(Drawable, TermTable):
         Clusters.
     factor : float
         Small-sample factor in the sandwich.
-    notes : tuple of str
+    findings : tuple of Finding
         What a reader must know.
 
     Examples
@@ -146,7 +146,7 @@ class MapInference(Drawable, TermTable):
     level: float
     n: int
     n_groups: int | None
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
     _scheme: Scheme = field(repr=False)
     _sandwich: Sandwich = field(repr=False)
     _score: FloatArray = field(repr=False)
@@ -288,6 +288,8 @@ class MapInference(Drawable, TermTable):
         how = parse_choice(method, ("profile", "delta"), "method")
         confidence = self.level if level is None else parse_confidence(level)
         judged = get_loss(loss) if word == "reliability" else None
+        if judged is not None:
+            judged.require_classes(self._score)
         functional = Functional(self._scheme, self._score, self._weight, rows_of(word, judged), word == "rms")
         name = word if judged is None else f"reliability ({judged!s})"
         near = not self.test.pvalue < 1.0 - confidence
@@ -314,7 +316,7 @@ class MapInference(Drawable, TermTable):
                 "n": self.n,
                 "n_groups": self.n_groups,
                 "factor": self.factor,
-                "notes": list(self.notes),
+                "findings": [one.to_dict() for one in self.findings],
             }
         )
         return found
@@ -358,9 +360,13 @@ class MapInference(Drawable, TermTable):
         return f"{type(self.calibrator).__name__} on {rows}, sandwich standard errors, {100 * self.level:g} % intervals"
 
     def _footer(self) -> list[str]:
-        return [f"Identity: p = {self.test.pvalue:.4g} (Wald)", *self.notes]
+        return [f"Identity: {write_pvalue(self.test.pvalue)} (Wald)"]
+
+    def _findings(self) -> Sequence[Finding]:
+        return self.findings
 
 
+@described()
 def map_inference(
     calibrator: str | Calibrator,
     y_true: ArrayLike | Sample,
@@ -381,20 +387,10 @@ def map_inference(
     calibrator : str or Calibrator
         "platt", "temperature", "beta", "vector-scaling", "matrix-scaling", "dirichlet" or "polynomial", or such a
         calibrator: fitted here, or already fitted on these very rows.
-    y_true : array-like of shape (n,), or Sample
-        Outcomes, or everything at once.
     y_proba : array-like of shape (n,) or (n, K), optional
         Probabilities from a model that was not fitted on these rows; left out beside a Sample.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
     groups : array-like of shape (n,), optional
         Clusters: rows of a group may depend on each other.
-    pos_label : label, optional
-        Positive class: 1-D `y_proba` is P(Y = pos_label).
-    classes : array-like of shape (K,), optional
-        Labels in column order.
-    level : float, default=0.95
-        Confidence level.
     small_sample : bool, default=True
         Multiply the sandwich by n/(n − p), or G/(G − 1) · (n − 1)/(n − p) for G groups; False gives HC0.
 
@@ -439,10 +435,8 @@ def map_inference(
     found = make_sandwich(scheme, fitted, data, clusters, small_sample=corrected)
     law = data.score
     certain = int(((law == 0.0) | (law == 1.0)).reshape(sample.n, -1).any(axis=1).sum())
-    read = f"{certain} rows with scores of 0 or 1 were read as the calibrator reads them"
-    notes: tuple[str, ...] = (read,) if certain else ()
-    if sample.n < _FEW:
-        notes += (f"only {sample.n} rows: large-sample errors and tests are too optimistic",)
+    findings = [Finding("read_as", n=certain)] if certain else []
+    findings += [Finding("few_rows", n=sample.n)] if sample.n < _FEW else []
     return MapInference(
         names=scheme.names,
         _backend=sample.backend,
@@ -450,7 +444,7 @@ def map_inference(
         level=confidence,
         n=sample.n,
         n_groups=None if clusters is None else int(clusters.max()) + 1,
-        notes=(*scheme.notes, *notes),
+        findings=(*scheme.findings, *findings),
         _scheme=scheme,
         _sandwich=found,
         _score=law,

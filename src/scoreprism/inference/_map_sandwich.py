@@ -12,6 +12,7 @@ import numpy as np
 from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.numerics import TINY, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
+from scoreprism._findings.finding import Finding
 from scoreprism._kernels.logistic import smoothed_targets
 from scoreprism._maps.binary_map import Chart
 from scoreprism._maps.softmax_map import FEATURES, log_law
@@ -118,7 +119,7 @@ class Scheme:
     ridge: FloatArray
     design: Design
     log: bool = False
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     growing: bool = False
 
     def law(self, score: FloatArray, theta: FloatArray | None = None) -> FloatArray:
@@ -174,10 +175,10 @@ def _free(
     design: Design,
     *,
     log: bool = False,
-    notes: tuple[str, ...] = (),
+    findings: tuple[Finding, ...] = (),
 ) -> Scheme:
     """A scheme without a ridge."""
-    return Scheme(names, theta, np.array(identity), np.zeros(theta.size), design, log, notes)
+    return Scheme(names, theta, np.array(identity), np.zeros(theta.size), design, log, findings)
 
 
 def _beta(calibrator: BetaCalibrator, fitted: Any) -> Scheme:
@@ -191,11 +192,11 @@ def _beta(calibrator: BetaCalibrator, fitted: Any) -> Scheme:
         table = {"a": ("log", curve.a, 1.0), "b": ("log-rest", curve.b, 1.0), "c": ("one", curve.c, 0.0)}
     bound = [name for name, (_, value, _) in table.items() if name != "c" and value == 0.0]
     free = {name: entry for name, entry in table.items() if name not in bound}
-    notes = (f"{listed(bound)} at the bound 0: the rest is conditional on that",) if bound else ()
+    findings = (Finding("assumption", subject=listed(bound), facts={"of": "at_bound"}),) if bound else ()
     columns, values, identity = zip(*free.values(), strict=True) if free else ((), (), ())
     if not free:
         refuse("a beta map must have a parameter inside its bounds", "all at 0", "Use Platt's map.")
-    return _free(tuple(free), np.array(values), list(identity), _line_design(fitted.chart, columns), notes=notes)
+    return _free(tuple(free), np.array(values), list(identity), _line_design(fitted.chart, columns), findings=findings)
 
 
 def _softmax(calibrator: Any, fitted: Any, data: FitRows, labels: tuple[str, ...]) -> Scheme:
@@ -204,13 +205,13 @@ def _softmax(calibrator: Any, fitted: Any, data: FitRows, labels: tuple[str, ...
     k = weights.shape[1]
     start = np.zeros(weights.shape)
     start[:k] = np.eye(k)
-    note = ("the ridge is part of the equation: intervals are of the penalised parameters",)
+    ridged = (Finding("assumption", facts={"of": "ridge"}),)
     if isinstance(calibrator, VectorScalingCalibrator):
         theta = np.r_[np.diag(weights[:-1]), weights[-1]]
         names = tuple(f"{what} {label}" for what in ("slope", "intercept") for label in labels)
         ridge = np.full(theta.size, float(calibrator.ridge))
         design = _softmax_design(fitted.features, fitted.low, (k + 1, k), diagonal=True)
-        return Scheme(names, theta, np.r_[np.ones(k), np.zeros(k)], ridge, design, notes=note)
+        return Scheme(names, theta, np.r_[np.ones(k), np.zeros(k)], ridge, design, findings=ridged)
     rows = [*(f"weight {i + 1}" for i in range(len(weights) - 1)), "intercept"]
     if len(weights) == k + 1:
         rows = [*(f"weight {label}" for label in labels), "intercept"]
@@ -218,7 +219,7 @@ def _softmax(calibrator: Any, fitted: Any, data: FitRows, labels: tuple[str, ...
     ridge = calibrator._ridges(start, data).ravel()
     design = _softmax_design(fitted.features, fitted.low, weights.shape, diagonal=False)
     growing = isinstance(calibrator, DirichletCalibrator)
-    return Scheme(names, weights.ravel(), start.ravel(), ridge, design, notes=note, growing=growing)
+    return Scheme(names, weights.ravel(), start.ravel(), ridge, design, findings=ridged, growing=growing)
 
 
 # ── the sandwich ────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._document.result_json import encode
+from scoreprism._findings.finding import Finding, Noted
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism.inference._map_sandwich import Sandwich, Scheme
 from scoreprism.losses import ProperLoss
@@ -28,7 +29,7 @@ Rows = Callable[[FloatArray, FloatArray], tuple[FloatArray, Callable[[], FloatAr
 
 
 @dataclass(frozen=True, repr=False)
-class MapSummary:
+class MapSummary(Noted):
     """
     A summary of a recalibration map over the scores, with its interval.
 
@@ -50,7 +51,7 @@ class MapSummary:
         Confidence interval.
     degenerate : bool
         Whether the identity map is not rejected, where the delta method breaks down.
-    notes : tuple of str
+    findings : tuple of Finding
         What a reader must know.
 
     Examples
@@ -71,7 +72,7 @@ class MapSummary:
     bias: float
     interval: Interval
     degenerate: bool
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -82,7 +83,8 @@ class MapSummary:
         dict
             Ready for JSON.
         """
-        found: dict[str, Any] = encode(asdict(self) | {"notes": list(self.notes)})
+        parts = {one.name: getattr(self, one.name) for one in fields(self)} | {"interval": asdict(self.interval)}
+        found: dict[str, Any] = encode(parts | {"findings": [one.to_dict() for one in self.findings]})
         return found
 
     def __repr__(self) -> str:
@@ -204,9 +206,9 @@ def summarise(
     with np.errstate(invalid="ignore", divide="ignore"):
         plugin, variance, sampling = spread_of(functional, found, theta)
     if not math.isfinite(plugin):
-        note = "infinite: a score of exactly 0 or 1 is recalibrated to something else"
+        moved = Finding("assumption", facts={"of": "moved_edge"})
         nothing = Interval(math.nan, math.nan, level, how)
-        return MapSummary(name, plugin, math.nan, plugin, math.nan, nothing, near, (note,))
+        return MapSummary(name, plugin, math.nan, plugin, math.nan, nothing, near, (moved,))
     root, _ = root_of(found.robust)
     if how == "delta":
         half = z * math.sqrt(variance)
@@ -221,11 +223,10 @@ def summarise(
     return MapSummary(name, value, math.sqrt(variance), plugin, bias, ends, near, _caution(how, level) if near else ())
 
 
-def _caution(method: str, level: float) -> tuple[str, ...]:
-    about = f"the identity map is not rejected at {100 * (1 - level):.3g} %"
-    if method == "delta":
-        return (f"{about}: the delta method breaks down there, and so does this interval. Use method='profile'",)
-    return (f"{about}: the lower end is 0, and the standard error is no guide",)
+def _caution(method: str, level: float) -> tuple[Finding, ...]:
+    """The identity map is not rejected: what that means for the interval."""
+    how = "near_delta" if method == "delta" else "near_profile"
+    return (Finding("assumption", confidence_level=level, facts={"of": how}),)
 
 
 def root_of(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -48,7 +48,7 @@ class _CustomLoss(ProperLoss):
 
     def __init__(self, label: str, classes: int | None) -> None:
         self._label = label
-        self._classes = classes  # type: ignore[misc]
+        self._classes = classes
         self._strict = True
         self._exchangeable = False
 
@@ -73,8 +73,8 @@ class _CustomLoss(ProperLoss):
             )
         return np.maximum(risk - entropy, 0.0)
 
-    def _require_classes(self, law: FloatArray, name: str) -> None:
-        if n_classes(law) != self._classes:
+    def require_classes(self, law: FloatArray, name: str = "p") -> None:
+        if self._classes is not None and n_classes(law) != self._classes:
             refuse(
                 f"the loss {self._label!r} is for {self._classes} classes",
                 f"{name} with {n_classes(law)}",

@@ -54,7 +54,6 @@ class ProperLoss(ABC):
     name: ClassVar[str]
     #: Whether the loss is defined for two classes only.
     binary_only: ClassVar[bool] = False
-    _classes: ClassVar[int | None] = None  # a loss of one's own may be for a certain number
 
     # ── what a subclass says ────────────────────────────────────────────────────────────────────────
 
@@ -144,26 +143,6 @@ class ProperLoss(ABC):
         law = self._law(p, "p")
         return self._by_block(self._loss, {"p": law}, parse_codes(y, n_classes(law)))
 
-    def evaluate(self, p: FloatArray, y: IntArray) -> FloatArray:
-        r"""
-        The loss of a law and of codes that were parsed before: the numbers are not checked again.
-
-        Parameters
-        ----------
-        p : array of shape (n,) or (n, K)
-            Probabilities.
-        y : integer array of shape (n,)
-            Outcome codes 0, …, K−1.
-
-        Returns
-        -------
-        array of shape (n,)
-            What `loss` returns.
-        """
-        if self.binary_only or self._classes is not None:
-            self._require_classes(p, "p")
-        return self._blockwise(self._loss, [p], y, y.shape[0])
-
     def risk(self, p: ArrayLike, q: ArrayLike) -> FloatArray:
         r"""
         Expected loss :math:`L(p, q)` of predicting `p` where the outcome follows `q`.
@@ -234,8 +213,7 @@ class ProperLoss(ABC):
             refuse(
                 "c must be one-dimensional", f"shape {thresholds.shape}", "The weight is for two classes: pass P(Y=1)."
             )
-        with np.errstate(all="ignore"):
-            return self._weight(thresholds)
+        return self.evaluate_weight(thresholds)
 
     def formula(self, k: int) -> str:
         """
@@ -262,23 +240,100 @@ class ProperLoss(ABC):
         inside = ", ".join(f"{key}={value:g}" for key, value in self.parameters.items())
         return f"{self.name}({inside})" if inside else self.name
 
+    # ── the same for arrays that were parsed before ─────────────────────────────────────────────────
+
+    def evaluate(self, p: FloatArray, y: IntArray) -> FloatArray:
+        r"""
+        The loss of a law and of codes that were parsed before: nothing is checked again, see `require_classes`.
+
+        Parameters
+        ----------
+        p : array of shape (n,) or (n, K)
+            Probabilities.
+        y : integer array of shape (n,)
+            Outcome codes 0, …, K−1.
+
+        Returns
+        -------
+        array of shape (n,)
+            What `loss` returns.
+        """
+        return self._blockwise(self._loss, [p], y, y.shape[0])
+
+    def evaluate_entropy(self, q: FloatArray) -> FloatArray:
+        """
+        The entropy of laws that were parsed before.
+
+        Parameters
+        ----------
+        q : array of shape (n,) or (n, K)
+            Laws.
+
+        Returns
+        -------
+        array of shape (n,)
+            What `entropy` returns.
+        """
+        return self._blockwise(self._entropy, [q], None, q.shape[0])
+
+    def evaluate_divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """
+        The divergence of laws that were parsed before, and have as many rows and classes as each other.
+
+        Parameters
+        ----------
+        p, q : array of shape (n,) or (n, K)
+            The prediction and the law it is judged against.
+
+        Returns
+        -------
+        array of shape (n,)
+            What `divergence` returns.
+        """
+        return self._blockwise(self._divergence, unify([p, q]), None, q.shape[0])
+
+    def evaluate_weight(self, c: FloatArray) -> FloatArray:
+        """
+        The weight of thresholds that were parsed before.
+
+        Parameters
+        ----------
+        c : array of shape (n,)
+            Thresholds between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n,)
+            What `weight` returns.
+        """
+        with np.errstate(all="ignore"):
+            return self._weight(c)
+
     # ── the border ──────────────────────────────────────────────────────────────────────────────────
 
-    def _law(self, value: ArrayLike, name: str) -> FloatArray:
-        """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
-        law = as_law_array(value, name, single=True)
-        if self.binary_only or self._classes is not None:
-            self._require_classes(law, name)
-        return law
+    def require_classes(self, law: FloatArray, name: str = "p") -> None:
+        """
+        Refuse a law with more or fewer classes than this loss is for: once, where the loss meets a sample.
 
-    def _require_classes(self, law: FloatArray, name: str) -> None:
-        """Refuse more than two classes where the loss is for two."""
-        if n_classes(law) != 2:
+        Parameters
+        ----------
+        law : array of shape (n,) or (n, K)
+            Probabilities.
+        name : str, default="p"
+            What the message calls them.
+        """
+        if self.binary_only and n_classes(law) != 2:
             refuse(
                 f"the {self.name} loss is for two classes, so {mark(name)} must have shape (n,) or (n, 2)",
                 f"shape {law.shape}",
                 "Use brier, log, spherical, tsallis or ranked-probability for more classes.",
             )
+
+    def _law(self, value: ArrayLike, name: str) -> FloatArray:
+        """An array in the shape of a law of this loss; `_by_block` checks its numbers."""
+        law = as_law_array(value, name, single=True)
+        self.require_classes(law, name)
+        return law
 
     def _by_block(self, kernel: Kernel, laws: dict[str, FloatArray], y: IntArray | None = None) -> FloatArray:
         """Check `laws` and apply `kernel` to them, a block of rows at a time."""

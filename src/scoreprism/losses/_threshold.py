@@ -79,6 +79,25 @@ class Elementary(_Threshold):
     def __post_init__(self) -> None:
         object.__setattr__(self, "theta", parse_number(self.theta, "theta", "between 0 and 1", lambda v: 0.0 < v < 1.0))
 
+    @classmethod
+    def at(cls, theta: float) -> Elementary:
+        """
+        The loss of a threshold that was parsed before, for code that goes through many.
+
+        Parameters
+        ----------
+        theta : float
+            Threshold above 0 and below 1.
+
+        Returns
+        -------
+        Elementary
+            The loss.
+        """
+        loss = object.__new__(cls)
+        object.__setattr__(loss, "theta", theta)
+        return loss
+
     def _costs(self) -> tuple[float, float, float]:
         return self.theta, self.theta, 1.0 - self.theta
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
 from scoreprism._kernels.term_intervals import Interval, quantile
@@ -17,6 +17,9 @@ ONE_SIGMA = 0.5 * math.erfc(math.sqrt(0.5))
 
 class Inference(ABC):
     """What can be said about an estimate, from the rows it was computed from."""
+
+    #: Whether there are ways to make an interval that `method` can name.
+    has_methods: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -37,6 +40,8 @@ def require_no_method(method: str | None) -> None:
 class Wald(Inference):
     """``value ± (z·se + beyond(tail))``, cut to a range; `beyond` is for what the rows cannot show."""
 
+    has_methods = False
+
     def __init__(
         self,
         value: float,
@@ -55,7 +60,6 @@ class Wald(Inference):
         return math.hypot(self._error, self._beyond(ONE_SIGMA))
 
     def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        require_no_method(method)
         half = quantile(level, two_sided=True) * self._error + self._beyond(0.5 * (1.0 - level))
         low, high = self._value - half, self._value + half
         return Interval(max(low, self._low), min(high, self._high), level, self._label)
@@ -162,6 +166,8 @@ class Estimate(float):
             Its ``method`` says how it was made.
         """
         confidence, count = parse_confidence(level), parse_count(n_resamples, "n_resamples", 2)
+        if not self._inference.has_methods:
+            require_no_method(method)
         return self._inference.interval(confidence, count, random_state, method)
 
     def __repr__(self) -> str:

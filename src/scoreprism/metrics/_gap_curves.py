@@ -214,14 +214,17 @@ def refitter(smoother: Any) -> Fit:
 
 def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> SmoothCurve:
     """The curve of a smoother, shared by the metrics of a table."""
-    found, label = parse_smoother(smoother)
-    label += "" if cv is None else f", cross-fitted (cv={cv})"
-    label += "; density-weighted grid" if on_grid else ""
+
+    def make() -> SmoothCurve:
+        found, label = parse_smoother(smoother)
+        label += "" if cv is None else f", cross-fitted (cv={cv})"
+        label += "; density-weighted grid" if on_grid else ""
+        return SmoothCurve(rows, found, label, _folds(rows, cv), on_grid)
+
     # what tells options apart while the rows are held: names and numbers by value, anything else by identity
     named = smoother if isinstance(smoother, str) else id(smoother)
     folds = cv if isinstance(cv, int) or cv is None else id(cv)
-    key = ("smooth", named, folds, on_grid)
-    return rows.kept(key, lambda: SmoothCurve(rows, found, label, _folds(rows, cv), on_grid))
+    return rows.kept(("smooth", named, folds, on_grid), make)
 
 
 def _folds(rows: Rows, cv: object) -> IntArray | None:

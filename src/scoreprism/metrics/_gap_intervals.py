@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
@@ -30,6 +29,7 @@ from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import TreeCalibrator
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
+from scoreprism.losses import Brier
 from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference
 from scoreprism.metrics._gap_curves import GapCurve, Profile, ResidualCurve, fixed_point
 from scoreprism.metrics._gap_norms import Norm, largest, mean_absolute, root_mean_square
@@ -89,10 +89,10 @@ class GapInference(Inference):
 
     def _reach(self, tail: float, mass: FloatArray) -> float:
         moved = self.curve.missing(tail)
-        return 0.0 if moved == 0.0 else self.norm.reach(moved, mass) or 0.0
+        return 0.0 if moved == 0.0 or self.norm.reach is None else self.norm.reach(moved, mass)
 
     def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        chosen = parse_choice(self.default if method is None else method, GAP_INTERVALS, "method")
+        chosen = self.default if method is None else parse_choice(method, GAP_INTERVALS, "method")
         gap, mass, noise = self._replicates(n_resamples, random_state)
         tail = 0.5 * (1.0 - level)
         centre = float(self.norm(gap, mass))
@@ -158,7 +158,7 @@ def gap_inference(curve: GapCurve, norm: Norm, estimate: float, power: int = 1, 
     """The interval of a norm of gaps, or why there is none."""
     if curve.rows.n == 1:
         return ONE_ROW
-    if norm.reach(0.5, curve.profile.mass) is None:
+    if norm.reach is None:
         if curve.missing(0.5) > 0.0:
             return ONE_OUTCOME
         rare = int(np.bincount(curve.rows.y).min())
@@ -188,25 +188,14 @@ class ResidualInference(GapInference):
         return fixed_point(low * whole) if low > 0.0 else 0.0, fixed_point(high * whole)
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """The Brier loss of the rows, decomposed, and the law C behind it."""
+def _brier(rows: Rows) -> Decomposition:
+    """The Brier loss of the rows, decomposed; shared by the metrics of a table."""
 
-    decomposition: Decomposition
-    fits: CellFits
-
-
-def _fitted(rows: Rows) -> Fitted:
-    """The decomposition, shared by the metrics of a table."""
-
-    def make() -> Fitted:
+    def make() -> Decomposition:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)  # of C, which nobody asked for here
             chain = ChainFit.of(Sample(rows.y, {"model": rows.law}, np.arange(2), rows.weight)).fit()
-            found = chain.decompose("brier")
-        fits = chain.levels[1].fits
-        assert isinstance(fits, CellFits)  # noqa: S101 - random folds of two classes
-        return Fitted(found, fits)
+            return chain.decompose_at(Brier(), "debiased", None)
 
     return rows.kept("brier laws", make)
 
@@ -234,13 +223,13 @@ class ShapeInference(Inference):
 
 def squared_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
     """Ends of E(S − C)²."""
-    found = _fitted(rows).decomposition.interval("reliability", level)
+    found = _brier(rows)._interval("reliability", level)
     return found.low, found.high
 
 
 def _calibrated(rows: Rows, level: float) -> bool:
     """Whether the scores may be calibrated: sides of neighbours go together, so that chance alone looks like gaps."""
-    pvalue = _fitted(rows).decomposition.calibration_pvalue
+    pvalue = _brier(rows).calibration_pvalue
     return pvalue is not None and pvalue > 1.0 - level
 
 
@@ -251,8 +240,10 @@ def absolute_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
     For any h between −1 and 1 that a row did not take part in choosing, E h·(Y − S) is at most E|C − S|; h is the side
     on which C lies, found on other rows. The upper end is the root of that of E(S − C)².
     """
-    fitted = _fitted(rows)
-    side = np.sign(fitted.fits.mean_law - rows.law)
+    chain = _brier(rows).chain
+    fits = None if chain is None else chain.levels[1].fits
+    assert isinstance(fits, CellFits)  # noqa: S101 - random folds of two classes
+    side = np.sign(fits.mean_law - rows.law)
     found = side * (rows.y - rows.law)
     error = math.sqrt(float(rows.share**2 @ (found - rows.mean(found)) ** 2))
     low = 0.0 if _calibrated(rows, level) else rows.mean(found) - quantile(level, two_sided=True) * error

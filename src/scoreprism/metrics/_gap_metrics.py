@@ -29,11 +29,10 @@ from scoreprism.metrics._gap_intervals import (
 )
 from scoreprism.metrics._gap_norms import (
     Norm,
-    PlainMean,
-    QuantileNorm,
     largest,
     mean_absolute,
     plain_mean,
+    quantile_norm,
     root_mean_square,
 )
 from scoreprism.metrics._metric import metric
@@ -93,18 +92,13 @@ def _less_bias_absolute(curve: BinCurve) -> float:
     return max(float(mass @ (2.0 * np.abs(gap) - folded)), 0.0)
 
 
-@metric(if_several=_CLASSWISE_CURVE)
+@metric("The score; its square root is a distance.", if_several=_CLASSWISE_CURVE)
 def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: object = None) -> Estimate:
     """
     Local calibration score: mean of (S − ĝ(S))².
 
     The paper's definition, with ĝ a local regression as Austin & Steyerberg (2019). It is biased upwards by the noise
     of ĝ: a calibrated score has a positive one.
-
-    Returns
-    -------
-    Estimate
-        The score; its square root is a distance.
 
     Examples
     --------
@@ -120,17 +114,12 @@ def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: obj
     return _smooth_estimate("lcs", rows, root_mean_square, smoother, cv, power=2, on_grid=on_grid)
 
 
-@metric(if_several=_CLASSWISE_CURVE)
+@metric("The index.", if_several=_CLASSWISE_CURVE)
 def ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     Integrated calibration index: mean of |S − ĝ(S)| (Austin & Steyerberg 2019).
 
     Also called Eavg. It is biased upwards by the noise of ĝ: a calibrated score has a positive one.
-
-    Returns
-    -------
-    Estimate
-        The index.
 
     Examples
     --------
@@ -163,7 +152,7 @@ def e50(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     >>> round(e50(rng.random(1000) < s**2, s), 3)
     0.173
     """
-    return _smooth_estimate("e50", rows, QuantileNorm(0.5), smoother, cv, default="hull")
+    return _smooth_estimate("e50", rows, quantile_norm(0.5), smoother, cv, default="hull")
 
 
 @metric(if_several=_CLASSWISE_CURVE)
@@ -187,20 +176,15 @@ def e90(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     >>> round(e90(rng.random(1000) < s**2, s), 3)
     0.224
     """
-    return _smooth_estimate("e90", rows, QuantileNorm(0.9), smoother, cv, default="hull")
+    return _smooth_estimate("e90", rows, quantile_norm(0.9), smoother, cv, default="hull")
 
 
-@metric(if_several=_CLASSWISE_CURVE)
+@metric("The largest gap.", if_several=_CLASSWISE_CURVE)
 def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     Emax: largest |S − ĝ(S)| (Austin & Steyerberg 2019).
 
     The noisiest of them: it is where ĝ has fewest neighbours, and biased upwards most.
-
-    Returns
-    -------
-    Estimate
-        The largest gap.
 
     Examples
     --------
@@ -213,17 +197,12 @@ def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estima
     return _smooth_estimate("emax", rows, largest, smoother, cv, default="hull")
 
 
-@metric(if_several=_CLASSWISE)
+@metric("The error.", if_several=_CLASSWISE)
 def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Expected calibration error: Σ over bins of their share times |mean outcome − mean score|.
 
     Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
-
-    Returns
-    -------
-    Estimate
-        The error.
 
     Examples
     --------
@@ -233,7 +212,7 @@ def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     return gap_estimate("ece", bin_curve(rows, n_bins, strategy), mean_absolute)
 
 
-@metric(if_several=_CLASSWISE)
+@metric("The error; empty bins do not count.", if_several=_CLASSWISE)
 def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate:
     """
     Adaptive calibration error: mean over bins of |mean outcome − mean score|, each bin counted once.
@@ -242,30 +221,20 @@ def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate
     netcal calls ACE. Bins hide what cancels inside them and add the noise of their means: it can lie below and above
     the truth.
 
-    Returns
-    -------
-    Estimate
-        The error; empty bins do not count.
-
     Examples
     --------
     >>> ace([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
     <ace 0.108333: 2 bins of equal mass>
     """
-    return gap_estimate("ace", bin_curve(rows, n_bins, strategy), plain_mean)
+    return gap_estimate("ace", bin_curve(rows, n_bins, strategy), plain_mean())
 
 
-@metric(if_several=_CLASSWISE)
+@metric("The error.", if_several=_CLASSWISE)
 def mce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Maximum calibration error: largest |mean outcome − mean score| of a bin.
 
     It is mostly the noise of the bin with fewest rows.
-
-    Returns
-    -------
-    Estimate
-        The error.
 
     Examples
     --------
@@ -275,17 +244,12 @@ def mce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     return gap_estimate("mce", bin_curve(rows, n_bins, strategy), largest)
 
 
-@metric(if_several=_CLASSWISE)
+@metric("The error.", if_several=_CLASSWISE)
 def rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Root mean square calibration error: √Σ share·(mean outcome − mean score)² over bins.
 
     Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
-
-    Returns
-    -------
-    Estimate
-        The error.
 
     Examples
     --------
@@ -295,7 +259,7 @@ def rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimat
     return gap_estimate("rmsce", bin_curve(rows, n_bins, strategy), root_mean_square)
 
 
-@metric(if_several=_CLASSWISE)
+@metric("The error; its interval is that of `ece`, which estimates the same thing.", if_several=_CLASSWISE)
 def debiased_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Expected calibration error (L1) less the bias that the noise of the bins adds.
@@ -303,11 +267,6 @@ def debiased_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> 
     Twice the error less its expectation were the bin means normal around those observed, cut at 0. Kumar, Liang & Ma
     (2019) take that expectation by simulation (uncertainty-calibration, ``get_ece(debias=True)``), here it is exact.
     What cancels inside a bin stays hidden.
-
-    Returns
-    -------
-    Estimate
-        The error; its interval is that of `ece`, which estimates the same thing.
 
     Examples
     --------
@@ -319,18 +278,13 @@ def debiased_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> 
     return Estimate(_less_bias_absolute(curve), "debiased_ece", curve.label, inference)
 
 
-@metric(if_several=_CLASSWISE)
+@metric("The error; its interval is that of `rmsce`, which estimates the same thing.", if_several=_CLASSWISE)
 def debiased_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Root mean square calibration error (L2) less the bias that the noise of the bins adds.
 
     √max(Σ share·(gap² − r(1 − r)/(n − 1)), 0) with r the event rate and n the rows of a bin (Kumar, Liang & Ma 2019;
     uncertainty-calibration). A bin with one row adds nothing. What cancels inside a bin stays hidden.
-
-    Returns
-    -------
-    Estimate
-        The error; its interval is that of `rmsce`, which estimates the same thing.
 
     Examples
     --------
@@ -342,7 +296,7 @@ def debiased_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -
     return Estimate(_less_bias_square(curve), "debiased_rmsce", curve.label, inference)
 
 
-@metric(if_several="Use confidence_smece for several classes.")
+@metric("The error.", if_several="Use confidence_smece for several classes.")
 def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     r"""
     Smooth ECE (Błasiok & Nakkiran 2023): the ECE of residuals smoothed with a Gaussian kernel, without bins.
@@ -350,11 +304,6 @@ def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     :math:`\int_0^1 |E[(Y - S)K_\sigma(t, S)]|\,dt` with a kernel that is reflected at 0 and 1, at the bandwidth σ that
     is equal to it. It is continuous in the scores, and within constants of the distance to the nearest calibrated
     prediction. The noise of the rows makes it positive for a calibrated score.
-
-    Returns
-    -------
-    Estimate
-        The error.
 
     Examples
     --------
@@ -367,7 +316,7 @@ def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     return _smece_estimate("smece", rows, bandwidth)
 
 
-@metric("(n, K)")
+@metric()
 def classwise_lcs(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     Local calibration score of every class against the rest, averaged over the classes.
@@ -392,17 +341,12 @@ def classwise_lcs(rows: Rows, *, smoother: object = "loess", cv: object = None) 
     return gap_estimate("classwise_lcs", curve, root_mean_square, power=2)
 
 
-@metric("(n, K)")
+@metric("The mean.")
 def classwise_ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     Integrated calibration index of every class against the rest, averaged over the classes.
 
     `ici` of each column of probabilities, with equal shares of the classes.
-
-    Returns
-    -------
-    Estimate
-        The mean.
 
     Examples
     --------
@@ -417,17 +361,12 @@ def classwise_ici(rows: Rows, *, smoother: object = "loess", cv: object = None) 
     return gap_estimate("classwise_ici", curve, mean_absolute)
 
 
-@metric("(n, K)")
+@metric("The mean.")
 def classwise_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Classwise ECE: `ece` of every class against the rest, averaged over the classes (Kull et al. 2019).
 
     Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
-
-    Returns
-    -------
-    Estimate
-        The mean.
 
     Examples
     --------
@@ -439,18 +378,13 @@ def classwise_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") ->
     return gap_estimate("classwise_ece", curve, mean_absolute)
 
 
-@metric("(n, K)")
+@metric("The mean.")
 def classwise_ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate:
     """
     Adaptive calibration error of every class against the rest, averaged (Nixon et al. 2019).
 
     The mean over classes of `ace`: every class counts once, and every bin of a class as much as its others. Bins hide
     what cancels inside them and add the noise of their means: it can lie below and above the truth.
-
-    Returns
-    -------
-    Estimate
-        The mean.
 
     Examples
     --------
@@ -459,21 +393,16 @@ def classwise_ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -
     0.225
     """
     curve = classwise_curve(rows, lambda part: bin_curve(part, n_bins, strategy))
-    return gap_estimate("classwise_ace", curve, PlainMean(rows.k))
+    return gap_estimate("classwise_ace", curve, plain_mean(rows.k))
 
 
-@metric("(n, K)")
+@metric("The error.")
 def classwise_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Root mean square calibration error over bins and classes: √ of the mean over classes of `rmsce`².
 
     The marginal calibration error of Kumar, Liang & Ma (2019) with the classes equally weighted. Bins hide what
     cancels inside them and add the noise of their means: it can lie below and above the truth.
-
-    Returns
-    -------
-    Estimate
-        The error.
 
     Examples
     --------
@@ -485,18 +414,13 @@ def classwise_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") 
     return gap_estimate("classwise_rmsce", curve, root_mean_square)
 
 
-@metric("(n, K)")
+@metric("The error.")
 def confidence_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Confidence ECE: `ece` of the largest probability as a prediction that its class is right (Guo et al. 2017).
 
     What is called ECE for several classes in most papers. It says nothing about the other probabilities. Bins hide
     what cancels inside them and add the noise of their means: it can lie below and above the truth.
-
-    Returns
-    -------
-    Estimate
-        The error.
 
     Examples
     --------
@@ -508,17 +432,12 @@ def confidence_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -
     return gap_estimate("confidence_ece", curve, mean_absolute, label=f"{curve.label} of the largest probability")
 
 
-@metric("(n, K)")
+@metric("The error.")
 def confidence_smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     """
     Smooth ECE of the largest probability as a prediction that its class is right (Błasiok & Nakkiran 2023).
 
     `smece` as their package has it for several classes. It says nothing about the other probabilities.
-
-    Returns
-    -------
-    Estimate
-        The error.
 
     Examples
     --------
@@ -529,18 +448,13 @@ def confidence_smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     return _smece_estimate("confidence_smece", top_label(rows)[0], bandwidth, "; of the largest probability")
 
 
-@metric("(n, K)")
+@metric("The error; bins without rows do not count.")
 def top_label_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Top-label ECE: `confidence_ece` within the rows of each predicted class (Gupta & Ramdas 2022).
 
     Confidence may be right on average and wrong for every class: this one sees it. Bins hide what cancels inside them
     and add the noise of their means: it can lie below and above the truth.
-
-    Returns
-    -------
-    Estimate
-        The error; bins without rows do not count.
 
     Examples
     --------

@@ -6,7 +6,7 @@ All of them are homogeneous: twice the gaps, twice the metric.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,93 +17,57 @@ from scoreprism._core.simplex import FloatArray
 _MEDIAN = 5
 
 
-class Norm(ABC):
-    """From gaps, one or many lines of them, and masses to the metric."""
-
-    #: p of a mean of |g|^p; 0 for anything else.
-    order = 0
-    #: Rows of each outcome without which there is no interval.
-    least = 1
-
-    @abstractmethod
-    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
-        """The metric of each line."""
-
-    def reach(self, moved: float, mass: FloatArray) -> float | None:
-        """How far the metric can go when Σ m|change of g| ≤ `moved` and no gap moves by more than 1; None: anywhere."""
-        return None
-
-
-class _MeanAbsolute(Norm):
-    """Σ m|g|."""
-
-    order = 1
-
-    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
-        return np.asarray(np.abs(gap) @ mass)
-
-    def reach(self, moved: float, mass: FloatArray) -> float | None:
-        return moved
-
-
-class _RootMeanSquare(Norm):
-    """√Σ m g²."""
-
-    order = 2
-
-    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
-        return np.asarray(np.sqrt(gap**2 @ mass))
-
-    def reach(self, moved: float, mass: FloatArray) -> float | None:
-        return math.sqrt(moved)  # the square of a change is at most the change
-
-
-class _Largest(Norm):
-    """Largest |g|."""
-
-    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
-        return np.asarray(np.abs(gap).max(axis=-1))
-
-
 @dataclass(frozen=True)
-class PlainMean(Norm):
+class Norm:
+    """From gaps, one or many lines of them, and masses to the metric of each line."""
+
+    size: Callable[[FloatArray, FloatArray], FloatArray]
+    #: p of a mean of |g|^p; 0 for anything else.
+    order: int = 0
+    #: Rows of each outcome without which there is no interval.
+    least: int = 1
+    #: How far the metric can go when Σ m|change of g| ≤ a number and no gap moves by more than 1; None: anywhere.
+    reach: Callable[[float, FloatArray], float] | None = None
+
+    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
+        return np.asarray(self.size(gap, mass))
+
+
+#: Σ m|g|.
+mean_absolute = Norm(lambda gap, mass: np.abs(gap) @ mass, 1, reach=lambda moved, _: moved)
+#: √Σ m g²; the square of a change is at most the change.
+root_mean_square = Norm(lambda gap, mass: np.sqrt(gap**2 @ mass), 2, reach=lambda moved, _: math.sqrt(moved))
+#: Largest |g|.
+largest = Norm(lambda gap, _: np.abs(gap).max(axis=-1))
+
+
+def plain_mean(parts: int = 1) -> Norm:
     """Mean of |g| over places that have mass, each counted once; of `parts` of as many places, the mean of theirs."""
 
-    parts: int = 1
+    def counts(mass: FloatArray) -> FloatArray:
+        held = (mass > 0.0).reshape(parts, -1)
+        return np.asarray((held / (parts * held.sum(axis=1, keepdims=True))).ravel())
 
-    def _counts(self, mass: FloatArray) -> FloatArray:
-        held = (mass > 0.0).reshape(self.parts, -1)
-        return np.asarray((held / (self.parts * held.sum(axis=1, keepdims=True))).ravel())
-
-    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
-        return np.asarray(np.abs(gap) @ self._counts(mass))
-
-    def reach(self, moved: float, mass: FloatArray) -> float | None:
+    def reach(moved: float, mass: FloatArray) -> float:
         held = mass > 0.0
-        return min(moved * float((self._counts(mass)[held] / mass[held]).max()), 1.0)
+        return min(moved * float((counts(mass)[held] / mass[held]).max()), 1.0)
+
+    return Norm(lambda gap, mass: np.abs(gap) @ counts(mass), reach=reach)
 
 
-mean_absolute, root_mean_square, largest, plain_mean = _MeanAbsolute(), _RootMeanSquare(), _Largest(), PlainMean()
-
-
-@dataclass(frozen=True)
-class QuantileNorm(Norm):
+def quantile_norm(q: float) -> Norm:
     """The q-quantile of |g|: where the mass of smaller ones reaches q; the middle of two where it is exactly q."""
 
-    q: float
-
-    @property
-    def least(self) -> int:  # type: ignore[override]
-        """The median of a curve through one to three events is nearly that of none: docs/metrics.md."""
-        return _MEDIAN if self.q <= 0.5 else 1
-
-    def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
+    def size(gap: FloatArray, mass: FloatArray) -> FloatArray:
         lines = np.atleast_2d(np.abs(gap))
         order = np.argsort(lines, axis=1)
         reached = np.cumsum(mass[order], axis=1)
         ranked = np.take_along_axis(lines, order, axis=1)
-        at = (reached < self.q - 1e-12).sum(axis=1)
-        after = np.minimum((reached < self.q + 1e-12).sum(axis=1), mass.size - 1)
+        at = (reached < q - 1e-12).sum(axis=1)
+        after = np.minimum((reached < q + 1e-12).sum(axis=1), mass.size - 1)
         line = np.arange(lines.shape[0])
         found = 0.5 * (ranked[line, at] + ranked[line, after])
         return np.asarray(found if gap.ndim == 2 else found[0])
+
+    # the median of a curve through one to three events is nearly that of none: docs/metrics.md
+    return Norm(size, least=_MEDIAN if q <= 0.5 else 1)

@@ -9,10 +9,12 @@ from typing import Any, Protocol, cast
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._rows import Rows, parse_rows
 
+_EXAMPLES = "Examples\n--------"
 #: What to do with three classes where a metric is of one probability.
 ONE_CLASS = "Pass the probability of one class and its outcome."
 
@@ -37,7 +39,7 @@ class Metric(Protocol):
         """The metric of outcomes and predictions."""
 
 
-#: Type and meaning of every option of a metric; its default is read from the signature.
+#: Type and meaning of every option that metrics have beside the shared parameters.
 OPTIONS = {
     "n_bins": ("int", "Number of bins."),
     "strategy": (
@@ -62,16 +64,18 @@ OPTIONS = {
     ),
     "bandwidth": ("float", "A bandwidth of your own, above 0 and at most 1."),
     "clip": ("float", "Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores."),
-    "sample_weight": ("array-like of shape (n,)", "Weights."),
-    "pos_label": ("label", "Positive class: 1-D `y_proba` is P(Y = pos_label)."),
-    "classes": ("array-like of shape (K,)", "Labels in column order."),
 }
 
 
 def metric(
-    shape: str = "(n,) or (n, K)", *, if_several: str | None = None
+    returned: str | None = None, *, if_several: str | None = None
 ) -> Callable[[Callable[..., Estimate]], Metric]:
-    """Make a function of rows a public metric; `if_several` is what to use instead of one made for two classes."""
+    """
+    Make a function of rows a public metric.
+
+    `returned` is what the estimate is, unless a section of its docstring says so; `if_several` what to use instead of
+    a metric made for two classes.
+    """
 
     def publish(function: Callable[..., Estimate]) -> Metric:
         name, (_, *own) = function.__name__, inspect.signature(function).parameters.values()
@@ -98,24 +102,9 @@ def metric(
         signature = inspect.signature(public, follow_wrapped=False)
         outcomes, predictions, *shared, _ = signature.parameters.values()
         made.__signature__ = signature.replace(parameters=[outcomes, predictions, *own, *shared])
-        made.__doc__ = _describe(function.__doc__ or "", shape, [*own, *shared], two=if_several is not None)
-        return cast("Metric", made)
+        made.__doc__ = inspect.cleandoc(function.__doc__ or "")
+        if returned is not None:
+            made.__doc__ = made.__doc__.replace(_EXAMPLES, f"Returns\n-------\nEstimate\n    {returned}\n\n{_EXAMPLES}")
+        return described(of_two=if_several is not None, **OPTIONS)(cast("Metric", made))
 
     return publish
-
-
-def _describe(text: str, shape: str, options: list[inspect.Parameter], *, two: bool) -> str:
-    """A docstring with its section of parameters, which stands before what is returned."""
-    lines = [
-        "y_true : array-like of shape (n,), or Sample",
-        f"    {'Two-class outcomes' if two else 'Outcomes'}, or everything at once.",
-        f"y_proba : array-like of shape {'(n,) or (n, 2)' if two else shape}, optional",
-        "    Predicted probabilities S; left out beside a Sample.",
-    ]
-    for option in options:
-        kind, meaning = OPTIONS[option.name]
-        default = f'"{option.default}"' if isinstance(option.default, str) else option.default
-        lines.append(f"{option.name} : {kind}, " + ("optional" if default is None else f"default={default}"))
-        lines += [f"    {line.strip()}" for line in meaning.splitlines()]
-    before, returns, after = inspect.cleandoc(text).partition("Returns\n-------")
-    return "\n".join(["", before + "Parameters\n----------", *lines, "", returns + after, ""])

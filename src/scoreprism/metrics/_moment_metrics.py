@@ -13,7 +13,7 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, as_matrix, one_hot
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald, require_no_method
+from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald
 from scoreprism.metrics._gap_curves import GapCurve, Profile
 from scoreprism.metrics._gap_intervals import ONE_ROW, gap_inference, size_of
 from scoreprism.metrics._gap_norms import mean_absolute
@@ -30,6 +30,8 @@ class _Against(Inference):
     by Zou & Donner (2008): what each end adds is squared, with the correlation of the two means. For many rows that is
     the interval of the central limit theorem.
     """
+
+    has_methods = False
 
     def __init__(self, rows: Rows, value: float, *, ratio: bool) -> None:
         self.rows, self.value, self.ratio = rows, value, ratio
@@ -57,7 +59,6 @@ class _Against(Inference):
         return float(low), float(high)
 
     def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        require_no_method(method)
         unseen = self.rows.unseen(0.5 * (1.0 - level))
         ends = self._rate_ends(0.5 * (1.0 - level), unseen)
         spread = quantile(level, two_sided=True) * math.sqrt(self.covariance[1, 1])
@@ -91,7 +92,7 @@ class _Imbalance(GapCurve):
         return np.full(self.rows.k, 0.5), lambda weight: weight @ self.gaps / weight.sum()
 
 
-@metric()
+@metric("The balance, with ``pvalue``.")
 def global_balance(rows: Rows) -> Estimate:
     """
     Global balance: whether scores are right on average, E S = P(Y), with its test.
@@ -100,11 +101,6 @@ def global_balance(rows: Rows) -> Estimate:
     frequencies of the classes and their mean probabilities. The p-value is that of the mean gaps, chi-squared
     with K − 1 degrees of freedom, with the variance that outcomes have under the scores: for two classes
     z = Σw(y − s) / √Σw²s(1 − s).
-
-    Returns
-    -------
-    Estimate
-        The balance, with ``pvalue``.
 
     Examples
     --------
@@ -124,18 +120,13 @@ def global_balance(rows: Rows) -> Estimate:
     return Estimate(value, "global_balance", method, gap_inference(curve, mean_absolute, value), pvalue)
 
 
-@metric(if_several=ONE_CLASS)
+@metric("The ratio; 0 without an event, and then without an interval.", if_several=ONE_CLASS)
 def observed_expected_ratio(rows: Rows) -> Estimate:
     """
     O:E ratio: events observed over events expected, Σ y / Σ S.
 
     The interval is made for the logarithm, from that of the event rate (Jeffreys) and that of the mean score; Debray
     et al. (2017) hold the scores fixed.
-
-    Returns
-    -------
-    Estimate
-        The ratio; 0 without an event, and then without an interval.
 
     Examples
     --------
@@ -199,7 +190,7 @@ def spiegelhalter_z(rows: Rows) -> Estimate:
     return Estimate(value, "spiegelhalter_z", "Brier loss against its expectation under the scores", inference, pvalue)
 
 
-@metric(if_several=ONE_CLASS)
+@metric("The area.", if_several=ONE_CLASS)
 def auc(rows: Rows) -> Estimate:
     """
     Area under the ROC curve: P(S of an event > S of a non-event), ties counted half.
@@ -208,11 +199,6 @@ def auc(rows: Rows) -> Estimate:
     Σw²(V − A)²/(Σw)² in each class, cut to [0, 1]. DeLong's variance of separated classes is 0; their interval ends
     where k pairs without a common row, k the size of the smaller class, would be ordered as they are with probability
     2.5 %: [0.025^(1/k), 1] at 95 %.
-
-    Returns
-    -------
-    Estimate
-        The area.
 
     Examples
     --------

@@ -87,18 +87,13 @@ def _wald(value: float, variance: float) -> Inference:
     return Wald(value, error, "wald, sandwich") if math.isfinite(error) else Absent("its variance is infinite", "")
 
 
-@metric(if_several=ONE_CLASS)
+@metric("The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
 def calibration_intercept(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration intercept: a of the logistic regression of y on log-odds, a + b·logit(S).
 
     Fitted together with the slope b, as in R's ``rms::val.prob``; the intercept with the slope held at 1 is
     `calibration_in_the_large`. Not the intercept of Van Calster et al. (2016), which is the latter.
-
-    Returns
-    -------
-    Estimate
-        The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.
 
     Examples
     --------
@@ -113,17 +108,12 @@ def calibration_intercept(rows: Rows, *, clip: float | None = None) -> Estimate:
     return Estimate(value, "calibration_intercept", "logistic regression on log-odds", _wald(value, covariance[0, 0]))
 
 
-@metric(if_several=ONE_CLASS)
+@metric("The slope, 1 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
 def calibration_slope(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration slope: b of the logistic regression of y on log-odds, a + b·logit(S) (Cox 1958).
 
     Below 1 scores are too extreme, above 1 too moderate.
-
-    Returns
-    -------
-    Estimate
-        The slope, 1 for a calibrated score; Wald interval with a sandwich covariance.
 
     Examples
     --------
@@ -138,18 +128,13 @@ def calibration_slope(rows: Rows, *, clip: float | None = None) -> Estimate:
     return Estimate(value, "calibration_slope", "logistic regression on log-odds", _wald(value, covariance[1, 1]))
 
 
-@metric(if_several=ONE_CLASS)
+@metric("The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
 def calibration_in_the_large(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration-in-the-large: a of the logistic regression a + logit(S), the slope held at 1.
 
     The calibration intercept of Van Calster et al. (2016) and of R's pmcalibration: by how much log-odds are too low.
     The same question on the scale of probabilities is `global_balance`, as a ratio `observed_expected_ratio`.
-
-    Returns
-    -------
-    Estimate
-        The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,11 @@ import numpy as np
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._document.tables import TermTable
+from scoreprism._document.result import TermTable
+from scoreprism._findings.finding import Finding, Noted
+from scoreprism._findings.wording import write_count, write_percent, write_pvalue
 from scoreprism._kernels.term_intervals import Interval
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.exceptions import ScoreprismError, UnavailableError
 from scoreprism.metrics import _gap_metrics as gap
@@ -62,7 +65,7 @@ SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MetricTable(TermTable):
+class MetricTable(Noted, TermTable):
     """
     Metrics of one prediction, with intervals.
 
@@ -80,7 +83,7 @@ class MetricTable(TermTable):
         Number of rows that have weight.
     level : float
         Confidence level.
-    notes : tuple of str
+    findings : tuple of Finding
         What could not be computed, and why.
 
     Examples
@@ -97,7 +100,7 @@ class MetricTable(TermTable):
     intervals: dict[str, Interval]
     n: int
     level: float
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def terms(self) -> dict[str, float]:
@@ -123,16 +126,17 @@ class MetricTable(TermTable):
             name: {key: values[i] for key, values in columns.items() if key != "metric"} | self._said(name)
             for i, name in enumerate(self.names)
         }
-        return {"n": self.n, "level": self.level, "metrics": table, "notes": list(self.notes)}
+        return {
+            "n": self.n,
+            "level": self.level,
+            "metrics": table,
+            "findings": [one.to_dict() for one in self.findings],
+        }
 
+    @described()
     def to_frame(self, backend: str | None = None) -> Any:
         """
         The table as a dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -158,14 +162,19 @@ class MetricTable(TermTable):
         }
 
     def _title(self) -> str:
-        return f"Metrics of {self.n} rows\n  [{100 * self.level:g} % intervals]"
+        return f"Metrics of {write_count(self.n)} rows\n[{write_percent(self.level)} intervals]"
 
     def _footer(self) -> list[str]:
         lines = [f"{name}: {value.method}" for name, value in self.estimates.items()]
         tested = [
-            f"{name}: p = {value.pvalue:.3g}" for name, value in self.estimates.items() if value.pvalue is not None
+            f"{name}: {write_pvalue(value.pvalue)}"
+            for name, value in self.estimates.items()
+            if value.pvalue is not None
         ]
-        return [*lines, *tested, *self.notes]
+        return [*lines, *tested]
+
+    def _findings(self) -> Sequence[Finding]:
+        return self.findings
 
 
 def _error(value: Estimate) -> float:
@@ -188,6 +197,7 @@ def _asked(metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None, k: i
     return {parse_choice(name, METRICS, "metrics"): dict(given) for name, given in options.items()}
 
 
+@described()
 def evaluate(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -205,23 +215,11 @@ def evaluate(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Outcomes, or everything at once.
-    y_proba : array-like of shape (n,) or (n, K), optional
-        Predicted probabilities; left out beside a Sample.
     metrics : list of str or dict, optional
         Names in `METRICS`, or a mapping from names to options, for example ``{"ece": {"n_bins": 20}}``. By default all
         that are made for the number of classes; of these, one that the data do not allow is left out with a note.
-    level : float, default=0.95
-        Confidence level.
     n_resamples : int, default=1000
         Number of resamples.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    pos_label : label, optional
-        Positive class: 1-D `y_proba` is P(Y = pos_label).
-    classes : array-like of shape (K,), optional
-        Labels in column order.
     random_state : int, Generator or None, optional
         Seed of the resamples: each metric sees the same ones, and `Estimate.interval` with this seed gives its
         interval.
@@ -245,16 +243,16 @@ def evaluate(
     rng = parse_random_state(random_state)
     whole = isinstance(random_state, (int, np.integer))
     seed = int(random_state) if whole else int(rng.integers(2**63))  # type: ignore[call-overload]
-    estimates, notes = {}, []
+    estimates, findings = {}, list[Finding]()
     for name, options in _asked(metrics, rows.k).items():
         try:
             estimates[name] = _call(name, rows, options)
         except ScoreprismError as error:
             if metrics is not None:
                 raise
-            notes.append(f"{name} is left out: {error}")
+            findings.append(Finding("unavailable", subject=name, facts={"reason": str(error)}))
     found = {name: _interval(value, confidence, count, seed) for name, value in estimates.items()}
-    return MetricTable(tuple(estimates), rows.backend, estimates, found, rows.n, confidence, tuple(notes))
+    return MetricTable(tuple(estimates), rows.backend, estimates, found, rows.n, confidence, tuple(findings))
 
 
 def _call(name: str, rows: Rows, options: dict[str, Any]) -> Estimate:
@@ -268,6 +266,6 @@ def _call(name: str, rows: Rows, options: dict[str, Any]) -> Estimate:
 
 def _interval(value: Estimate, level: float, count: int, seed: int) -> Interval:
     try:
-        return value.interval(level, n_resamples=count, random_state=seed)
+        return value._inference.interval(level, count, seed, None)
     except UnavailableError as error:
         return Interval(np.nan, np.nan, level, f"none: {error}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, overload
@@ -14,11 +14,13 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, require_jobs
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._core.workers import as_finished, one_thread
+from scoreprism._core.workers import one_thread, run_all
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._findings.finding import Finding, Noted
 from scoreprism._fitting.chain_fit import decompose_each
 from scoreprism._kernels.term_intervals import Interval, quantile
+from scoreprism._parameters import described
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._checkpoint import Checkpoint, Store
@@ -57,7 +59,7 @@ def combined(columns: FloatArray, name: str, terms: tuple[str, ...]) -> FloatArr
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PipelineBootstrap(Drawable, TermTable):
+class PipelineBootstrap(Drawable, Noted, TermTable):
     """
     A pipeline's terms under resampling: made by `pipeline_bootstrap`.
 
@@ -77,7 +79,7 @@ class PipelineBootstrap(Drawable, TermTable):
         Draws that held too few rows of a class and were drawn again.
     seed : int
         What ``random_state`` gave: passing it on gives other numbers, the same ``random_state`` the same.
-    notes : tuple of str
+    findings : tuple of Finding
         What a reader must know.
 
     Examples
@@ -102,7 +104,7 @@ class PipelineBootstrap(Drawable, TermTable):
     decomposition: Decomposition
     n_redrawn: int
     seed: int
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
     _stages: tuple[str, ...]
     _original: FloatArray  # (columns,)
     _values: FloatArray  # (B, stages, columns)
@@ -215,26 +217,25 @@ class PipelineBootstrap(Drawable, TermTable):
     # ── tables ──────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def advice(self) -> str:
+    def conclusion(self) -> Finding:
         """Whether recalibration pays, by the interval of the gain."""
-        gain, known = self.terms[GAIN], self.interval(GAIN)
-        said = f"{gain:.5f} of the {self.loss!s} loss, between {known.low:.5f} and {known.high:.5f} at 95 %"
+        known, facts = self.interval(GAIN), {"loss": str(self.loss)}
         if not math.isfinite(known.low):
-            return "Whether recalibration pays cannot be said: the loss is infinite."
-        if known.low > 0.0:
-            return f"Recalibration pays: {said}."
-        if known.high < 0.0:
-            return f"Recalibration costs: {said}."
-        return f"Whether recalibration pays cannot be said with these rows: {said}."
+            return Finding("recalibration_undecided", facts=facts)
+        pays = "pays" if known.low > 0.0 else "costs" if known.high < 0.0 else "undecided"
+        gain = self.terms[GAIN]
+        about: dict[str, Any] = {"value": gain, "low": known.low, "high": known.high, "confidence_level": 0.95}
+        return Finding(f"recalibration_{pays}", **about, facts=facts)
 
+    @property
+    def advice(self) -> str:
+        """The conclusion in words."""
+        return self.conclusion.text
+
+    @described()
     def replicates_frame(self, backend: str | None = None) -> Any:
         """
         All replicates, one row per replicate, what was resampled, and quantity.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
 
         Returns
         -------
@@ -270,7 +271,7 @@ class PipelineBootstrap(Drawable, TermTable):
             "level": 0.95,
             "variance": self.variance,
             "advice": self.advice,
-            "notes": list(self.notes),
+            "findings": [one.to_dict() for one in self._findings()],
             "replicates": {name: self._draws(name, self._last).tolist() for name in self.names},
         }
         coded: dict[str, Any] = encode(found)
@@ -292,23 +293,19 @@ class PipelineBootstrap(Drawable, TermTable):
             columns[f"from_{stage}"] = shares
         return columns
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        heads, lines = super()._cells()
-        first = heads.index(f"from {self._stages[0]}")
-        for line in lines:
-            line[first:] = [cell if cell == "–" else f"{100 * float(cell):.0f} %" for cell in line[first:]]
-        return heads, lines
+    def _kinds(self) -> Mapping[str, str]:
+        return {f"from_{stage}": "share" for stage in self._stages}
 
     def _title(self) -> str:
         what = "calibrator refitted" if self.refit == "calibrator" else "classifier and calibrator refitted"
         test = "test rows resampled" if self.resample_test else "test rows as they are"
         return (
             f"Pipeline bootstrap of the {self.loss!s} loss: {self.n_resamples} replicates, {what}, {test}\n"
-            f"  intervals at 95 %; shares of the variance by what was resampled"
+            f"Intervals at 95 %; shares of the variance by what was resampled."
         )
 
-    def _footer(self) -> list[str]:
-        return [self.advice, *self.notes]
+    def _findings(self) -> Sequence[Finding]:
+        return (self.conclusion, *self.findings)
 
 
 @overload
@@ -478,7 +475,8 @@ def _run(setup: Setup, count: int, n_jobs: int | None, store: Store) -> None:
         where = "kept in the checkpoint" if isinstance(store, Checkpoint) else "lost: there is no checkpoint="
         return f"{finished} of {count} replicates were finished and are {where}"
 
-    for one in as_finished(partial(replicate, setup), missing, n_jobs, "pipeline bootstrap", kept):
+    results = run_all(partial(replicate, setup), missing, n_jobs, "pipeline bootstrap", ordered=False, kept=kept)
+    for one in results:
         store.add(*one)
 
 
@@ -495,29 +493,22 @@ def _conclude(
         decomposition=found,
         n_redrawn=redrawn,
         seed=setup.seed,
-        notes=(*pipeline.notes, *found.notes),
+        findings=(*pipeline.findings, *found.findings),
         _stages=setup.stages,
         _original=values,
         _values=drawn,
     )
-    return replace(result, notes=(*result.notes, *_cautions(result, reference=pipeline.reference is not None)))
+    return replace(result, findings=(*result.findings, *_cautions(result, reference=pipeline.reference is not None)))
 
 
-def _cautions(result: PipelineBootstrap, *, reference: bool) -> Iterator[str]:
+def _cautions(result: PipelineBootstrap, *, reference: bool) -> Iterator[Finding]:
     """What a reader must know about the replicates."""
     if result.n_redrawn:
-        yield f"{result.n_redrawn} draws held too few rows of a class and were drawn again"
+        yield Finding("redrawn", n=result.n_redrawn)
     if result.n_resamples < _FEW:
-        yield f"only {result.n_resamples} replicates: standard errors and intervals are rough"
+        yield Finding("few_resamples", n=result.n_resamples)
     if reference:
-        yield (
-            "grouping and irreducible loss, with their intervals, are those that the reference can see: a better one "
-            "would find more grouping, and no interval allows for that"
-        )
+        yield Finding("reference_limit")
     shift = result.shift["reliability"]
     if result.refit == "all" and abs(shift) > _SHIFTED:
-        yield (
-            f"the reliability of resampled pipelines lies {abs(shift):.1f} standard errors "
-            f"{'above' if shift > 0 else 'below'} that of this one: classifiers trained on copies of rows are other "
-            "classifiers, and the interval describes them only roughly"
-        )
+        yield Finding("shifted_replicates", value=float(shift))

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, outside, parse_choice, parse_confidence, parse_number, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_number, refuse
 from scoreprism._core.simplex import FloatArray
+from scoreprism._document.model import make_range
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._findings.finding import Finding, Noted, announce
+from scoreprism._findings.wording import plural, write_percent
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
-from scoreprism.exceptions import DoubleUseWarning
 from scoreprism.pipelines._split_tables import Long, deviation, label_of, read_long, side_by_side
-
-_OVERLAP = (
-    "splits share rows. Wilcoxon's test takes them for independent and rejects up to five times too often; the "
-    "corrected t-test (Nadeau & Bengio 2003) and the interval allow for it, and are too cautious for reliabilities"
-)
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ class PairedLine:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairedComparison(Drawable, TermTable):
+class PairedComparison(Drawable, Noted, TermTable):
     """
     Methods against a reference over the same splits.
 
@@ -96,7 +92,7 @@ class PairedComparison(Drawable, TermTable):
         The numbers.
     differences : dict of str to array
         Differences of every split, by name.
-    notes : tuple of str
+    findings : tuple of Finding
         What to keep in mind.
 
     Examples
@@ -118,7 +114,7 @@ class PairedComparison(Drawable, TermTable):
     test_ratio: float
     lines: tuple[PairedLine, ...]
     differences: dict[str, FloatArray]
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def terms(self) -> dict[str, float]:
@@ -148,39 +144,39 @@ class PairedComparison(Drawable, TermTable):
                 {key: None if value != value else encode(value) for key, value in vars(line).items()}
                 for line in self.lines
             ],
-            "notes": list(self.notes),
+            "findings": [one.to_dict() for one in self.findings],
         }
 
     def _columns(self) -> dict[str, list[Any]]:
         return {key: [getattr(line, key) for line in self.lines] for key in PairedLine.__dataclass_fields__}
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        known = any(line.loss for line in self.lines)
-        heads = ["method", *(["loss"] if known else []), "Δ mean", "± sd", "wins"]
-        heads += [f"{100 * self.level:g} % interval", "corrected t, Holm p", "Wilcoxon, Holm p"]
-        rows = []
-        for line in self.lines:
-            wins = f"{100 * line.win_rate:.0f} %" + (f" ({line.ties} ties)" if line.ties else "")
-            spread = [_number(line.mean), _number(line.sd), wins, f"[{_number(line.low)}, {_number(line.high)}]"]
-            tests = [_pvalue(line.t_p_holm), _pvalue(line.wilcoxon_p_holm)]
-            rows.append([line.method, *([line.loss] if known else []), *spread, *tests])
-        return heads, rows
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        shown: dict[str, list[Any]] = {"method": [line.method for line in self.lines]}
+        if any(line.loss for line in self.lines):
+            shown["loss"] = [line.loss for line in self.lines]
+        shown["Δ mean"] = [line.mean for line in self.lines]
+        shown["± sd"] = [line.sd for line in self.lines]
+        shown["wins"] = [_write_wins(line) for line in self.lines]
+        shown[f"{write_percent(self.level)} interval"] = [make_range(line.low, line.high) for line in self.lines]
+        shown["corrected t, Holm p"] = [line.t_p_holm for line in self.lines]
+        shown["Wilcoxon, Holm p"] = [line.wilcoxon_p_holm for line in self.lines]
+        return shown
+
+    def _kinds(self) -> Mapping[str, str]:
+        return {"wins": "number", **dict.fromkeys(("corrected t, Holm p", "Wilcoxon, Holm p"), "pvalue")}
 
     def _title(self) -> str:
         sign = {"less": "< 0", "greater": "> 0", "two-sided": "≠ 0"}[self.alternative]
         count = self.lines[0].n_splits
         return f"{self.metric}: Δ = method − {self.reference} over {count} splits, tests of Δ {sign}"
 
-    def _footer(self) -> list[str]:
-        return [f"Note: {note}." for note in self.notes]
+    def _findings(self) -> Sequence[Finding]:
+        return self.findings
 
 
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{round(value, 5) + 0.0:.4f}".replace("-", "−")
-
-
-def _pvalue(value: float) -> str:
-    return "–" if math.isnan(value) else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+def _write_wins(line: PairedLine) -> str:
+    """The share of splits that a method wins, and how many are ties."""
+    return f"{100 * line.win_rate:.0f} %" + (f" ({plural(line.ties, 'tie')})" if line.ties else "")
 
 
 def paired_comparison(
@@ -269,7 +265,7 @@ def paired_comparison(
     ratio = _ratio(table, test_ratio)
     lines: list[PairedLine] = []
     differences: dict[str, FloatArray] = {}
-    without: list[str] = []
+    without: list[Finding] = []
     for one in table.only(loss):
         values = side_by_side(table, metric, one, [base, *others], infinite=len(table.only(loss)) > 1)
         without += _left_out(values, one, metric, base, others)
@@ -281,22 +277,19 @@ def paired_comparison(
         refuse(f"{metric} must be finite", "infinite numbers under every loss", "Pass `clip`=1e-6 to repeated_splits.")
     if lines[0].n_splits < 2:
         refuse("a comparison must have at least two splits", "1", "Pass more splits.")
-    notes = [*([] if ratio == 0.0 else [_OVERLAP]), *without, *_warn_of_double_use(table, metric)]
-    if math.isnan(ratio):
-        notes.append("numbers of rows are not known: pass test_ratio=n_test/(n_train + n_calibration) for the t-test")
+    findings = [*([] if ratio == 0.0 else [Finding("overlapping_splits")]), *without, *_find_double_use(table, metric)]
+    findings += [Finding("test_ratio_unknown")] if math.isnan(ratio) else []
     names = tuple(line.label for line in lines)
     return PairedComparison(
-        names, table.backend, base, metric, side, confidence, ratio, tuple(lines), differences, tuple(notes)
+        names, table.backend, base, metric, side, confidence, ratio, tuple(lines), differences, tuple(findings)
     )
 
 
-def _left_out(values: dict[str, FloatArray], loss: str, metric: str, base: str, others: Sequence[str]) -> list[str]:
-    """What is not compared, because it is infinite."""
+def _left_out(values: dict[str, FloatArray], loss: str, metric: str, base: str, others: Sequence[str]) -> list[Finding]:
+    """What is not compared, because it is infinite: everything, where that is the base."""
     gone = [name for name in (base, *others) if name not in values]
-    if not gone:
-        return []
-    what = f"nothing is compared: {metric} of {base!r}" if base in gone else f"{listed(gone)} left out: {metric}"
-    return [f"{loss} loss, {what} is infinite in some split. Pass clip=1e-6 to repeated_splits to compare all"]
+    facts = {"reason": "infinite", "names": gone, "all": base in gone, "loss": loss, "metric": metric}
+    return [Finding("left_out", facts=facts)] if gone else []
 
 
 def _ratio(table: Long, given: float | None) -> float:
@@ -315,17 +308,10 @@ def _ratio(table: Long, given: float | None) -> float:
     return ratio
 
 
-def _warn_of_double_use(table: Long, metric: str) -> list[str]:
+def _find_double_use(table: Long, metric: str) -> list[Finding]:
     """Methods that were fitted on the rows of their calibrator; the raw loss does not know a calibrator."""
     methods = [] if metric == "raw" else table.double_use()
-    if not methods:
-        return []
-    note = (
-        f"{listed(methods)} learned from the same rows as the calibrator, which flatters it: "
-        "its scores look better calibrated there than on new rows. Use repeated_splits(…, independent_halves=True)"
-    )
-    warnings.warn(note, DoubleUseWarning, stacklevel=outside())
-    return [note]
+    return [announce(Finding("calibrator_reused", facts={"methods": list(methods)}))] if methods else []
 
 
 def _family(deltas: dict[str, FloatArray], loss: str, alternative: str, level: float, ratio: float) -> list[PairedLine]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,19 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import outside, parse_choice, parse_flag, parse_law, parse_weights, refuse, require_rows
+from scoreprism._core.checks import parse_choice, parse_flag, parse_law, parse_weights, refuse, require_rows
 from scoreprism._core.frames import backend_of, require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_groups, parse_labels
 from scoreprism._core.resampling import count_grouped_rows
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import one_thread
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.crossfit import REFITS
 from scoreprism._sample.models import predicted
 from scoreprism._sample.sample import Sample, drop_absent_rows
 from scoreprism._sample.scores import count_rows
 from scoreprism._spelling import mark
-from scoreprism.exceptions import DoubleUseWarning, ScoreprismError
+from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._checkpoint import digest, digest_of_scores
 
@@ -56,7 +56,7 @@ class Pipeline:
     counts: str  # "rows" repeats training rows, "weights" passes counts as weights
     resample_test: bool
     clip: float | None
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
     @classmethod
     def of(
@@ -83,14 +83,14 @@ class Pipeline:
         parts = _parse_splits(splits, refit, groups)
         train, test = parts.get("train"), parts["test"]
         _require_classifier(estimator, fitted=train is None)
-        counts, notes = _choose_resampling(estimator, train, resample, refit)
+        counts, findings = _choose_resampling(estimator, train, resample, refit)
         if q is not None:
             require_aligned({"test y": splits["test"][1], "q": q})
             require_rows(parse_law(q, "q").shape[0], test.n_given, "q", "test y")
             q = q if test.kept is None else take_rows(q, test.kept)
         return cls(
             estimator, calibrator, train, parts["calibration"], test, refit, parse_losses(losses), reference, q,
-            counts, bool(resample_test), clip, (*_find_double_use(parts), *notes),
+            counts, bool(resample_test), clip, (*_find_double_use(parts), *findings),
         )  # fmt: skip
 
     # ── scores ──────────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +122,9 @@ class Pipeline:
         present = {*np.unique(y).tolist(), *np.unique(test_y).tolist()}
         if not present <= set(classes):
             found = f"{sorted(map(str, present))} beside the classes {list(map(str, classes))} of the classifier"
-            refuse("`calibration` and `test` must hold labels the classifier was trained on", found, "Mend the labels.")
+            refuse(
+                "`calibration` and `test` must hold labels the classifier was trained on", found, "Correct the labels."
+            )
         place = {label: code for code, label in enumerate(classes)}
         codes, labels = np.array([place[label] for label in y.tolist()], dtype=np.intp), np.asarray(classes)
         test = Sample.of(
@@ -219,13 +221,11 @@ def _digest_of_rows(sample: Sample) -> str:
     return digest([sample.X, labels_of(sample), sample.weight, sample.groups])
 
 
-def _find_double_use(parts: Mapping[str, Sample]) -> Iterator[str]:
+def _find_double_use(parts: Mapping[str, Sample]) -> Iterator[Finding]:
     """Splits that are the same rows."""
     for one, other in combinations(parts, 2):
         if parts[one].n == parts[other].n and _digest_of_rows(parts[one]) == _digest_of_rows(parts[other]):
-            note = f"{one} and {other} are the same rows: the terms are too good, or describe nothing"
-            warnings.warn(note, DoubleUseWarning, stacklevel=outside())
-            yield note
+            yield announce(Finding("parts_share_rows", level=0, facts={"parts": [one, other]}))
 
 
 # ── draws ───────────────────────────────────────────────────────────────────────────────────────────
@@ -291,7 +291,9 @@ def _require_classifier(estimator: Any, *, fitted: bool) -> None:
         refuse(rule, f"{type(estimator).__name__} without {missing[0]}", remedy)
 
 
-def _choose_resampling(estimator: Any, train: Sample | None, resample: str, refit: str) -> tuple[str, tuple[str, ...]]:
+def _choose_resampling(
+    estimator: Any, train: Sample | None, resample: str, refit: str
+) -> tuple[str, tuple[Finding, ...]]:
     """Whether the classifier gets repeated rows or counts as weights, and what there is to say of it."""
     if train is None:
         return "rows", ()
@@ -307,10 +309,7 @@ def _choose_resampling(estimator: Any, train: Sample | None, resample: str, refi
     chosen = resample if resample != "auto" else "weights" if inner is not None and key is not None else "rows"
     if inner is None or chosen == "weights":
         return chosen, ()
-    return chosen, (
-        f"{name} validates itself on a part of its rows ({inner}); copies of a row stand on both sides there, and "
-        "resampled classifiers overfit" + (": resample='weights' avoids it" if key is not None else ""),
-    )
+    return chosen, (Finding("inner_validation", subject=name, facts={"how": inner, "weights": key is not None}),)
 
 
 def weight_key(estimator: Any) -> str | None:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import (
     listed,
-    outside,
     parse_choice,
     parse_clip,
     parse_count,
@@ -30,13 +29,14 @@ from scoreprism._core.frames import backend_of, make_frame, require_aligned, tak
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
 from scoreprism._core.workers import run_all
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.crossfit import REFITS
 from scoreprism._fitting.learners import fit_foreign
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.scores import count_rows
 from scoreprism.ensembles import COMBINERS, Combiner, Stacking, average, log_pool
-from scoreprism.exceptions import InfiniteLossWarning, LabelError, ScoreprismWarning
+from scoreprism.exceptions import LabelError, ScoreprismWarning
 from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._pipeline import ENCODE, score_rows, settle
 from scoreprism.pipelines._split_measures import Judge, parse_maps
@@ -318,10 +318,8 @@ def _warn_of_infinities(lines: Sequence[dict[str, Any]]) -> None:
                 key = f"{column} ({line['loss']}) of {line['method']}"
                 found[key] = found.get(key, 0) + 1
     if found:
-        total = len({line["split"] for line in lines})
-        where = listed((f"{key} in {count} of {total} splits" for key, count in found.items()), 6)
-        note = f"a law gives probability 0 to what happened, or may happen: infinite {where}. Pass clip=1e-6"
-        warnings.warn(note, InfiniteLossWarning, stacklevel=outside())
+        facts = {"where": found, "total": len({line["split"] for line in lines})}
+        announce(Finding("infinite_splits", facts=facts))
 
 
 # ── models and ensembles ────────────────────────────────────────────────────────────────────────────

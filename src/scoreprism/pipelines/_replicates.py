@@ -79,10 +79,10 @@ class Setup:
         clip = self.pipeline.clip
         used, lines = chain.clipped(clip), []
         for loss in self.pipeline.losses.values():
-            losses = used.level_losses(loss)
+            losses = used._losses(loss)
             if np.isinf(losses[1:]).any():
                 chain.decompose(loss, clip=clip)  # refuses it, and names the rows
-            lines.append([used.sample.mean(line) for line in (*losses, *used.level_spreads(loss)[1:])])
+            lines.append([used.sample.mean(line) for line in (*losses, *used._spreads(loss)[1:])])
         return np.array(lines)
 
 

@@ -14,8 +14,9 @@ from scoreprism._core.checks import listed, parse_choice, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import FloatArray
+from scoreprism._document.model import show
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
-from scoreprism._document.tables import Drawable, TermTable
 
 #: What is averaged.
 MEASURES = ("raw", "recalibrated", "reliability_plugin", "noise_floor", "reliability", "lcs")
@@ -192,20 +193,12 @@ class SplitsSummary(Drawable, TermTable):
             columns[f"{measure}_sd"] = [deviation(line) for line in lines]
         return columns
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        heads = ["method", "loss", *(measure.replace("_", " ") for measure in self.values)]
-        rows = [
-            [
-                f"{method}{' *' if method in self.double_use else ''}",
-                loss,
-                *(
-                    f"{lines[i].mean():.4f} ± {deviation(lines[i]):.4f}".replace("-", "−")
-                    for lines in self.values.values()
-                ),
-            ]
-            for i, (method, loss) in enumerate(zip(self.methods, self.losses, strict=True))
-        ]
-        return heads, [[cell.replace("nan", "–") for cell in row] for row in rows]
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        starred = [f"{method}{' *' if method in self.double_use else ''}" for method in self.methods]
+        columns: dict[str, list[Any]] = {"method": starred, "loss": list(self.losses)}
+        for measure, lines in self.values.items():
+            columns[measure] = [f"{show(line.mean(), 'loss')} ± {show(deviation(line), 'loss')}" for line in lines]
+        return columns
 
     def _title(self) -> str:
         return f"Mean ± standard deviation over {max(self.n_splits)} splits"

@@ -13,6 +13,7 @@ from scoreprism._core.labels import parse_groups
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
 from scoreprism._kernels.bins import equal_mass_cuts
 from scoreprism._kernels.term_intervals import Bound, quantile
+from scoreprism._parameters import described
 from scoreprism._sample.features import Encoder
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
@@ -94,6 +95,7 @@ class PartitionBound:
         return Bound(self.estimate - quantile(confidence, two_sided=False) * self.std_error, confidence)
 
 
+@described(of_two=True)
 def partition_lower_bound(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -120,14 +122,10 @@ def partition_lower_bound(
     ----------
     y_true : array-like of shape (n,), or Sample
         Two-class outcomes.
-    y_proba : array-like of shape (n,) or (n, 2)
-        Predicted probabilities.
     X : array-like or frame of shape (n, p), optional
         Features to grow trees on.
     partition : array-like of shape (n,), optional
         The region of each row, instead of trees; it must not have been made from these outcomes.
-    loss : str or ProperLoss, default="log"
-        The loss.
     n_bins : int, default=15
         Bins of the score.
     strategy : {"quantile", "uniform"}, default="quantile"
@@ -136,10 +134,6 @@ def partition_lower_bound(
         Leaves of a tree at most.
     calibrator : str or Calibrator, default="isotonic"
         Map that says how C varies within bins.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (2,), optional
-        Labels in column order.
     random_state : int, Generator or None, default=None
         Seed of the halves.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scoreprism.report._model import Column, Figure, Notice, Origin, Range, Section, Table
+from scoreprism._document.model import Callout, Column, Document, Figure, Origin, Paragraph, Range, Section, Table
 from scoreprism.report._report import SECTIONS, ModelResult, Report
 
 if TYPE_CHECKING:
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SECTIONS",
+    "Callout",
     "Column",
+    "Document",
     "Figure",
     "ModelResult",
-    "Notice",
     "Origin",
+    "Paragraph",
     "Range",
     "Report",
     "Section",

@@ -11,33 +11,33 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_confidence, plain, refuse
+from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_share, plain, refuse
 from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import ArrayLike, as_vector
+from scoreprism._document.model import Origin, Section
+from scoreprism._document.versions import versions
+from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings
 from scoreprism._fitting.chain_fit import ChainFit, parse_losses, share_folds
 from scoreprism._sample.sample import Sample, find_floors, warn_of_prediction
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.losses import ProperLoss
-from scoreprism.report import _summed_sections
 from scoreprism.report._calibration_section import calibration
-from scoreprism.report._conclusions import headline
 from scoreprism.report._decision_section import decisions
 from scoreprism.report._grouping_section import grouping
+from scoreprism.report._judgement import write_headline
 from scoreprism.report._method_section import method
-from scoreprism.report._model import Origin, Section
 from scoreprism.report._models_section import models
 from scoreprism.report._recalibration_section import recalibration
 from scoreprism.report._report import SECTIONS, ModelResult, Report
 from scoreprism.report._segment_section import segments as by_segment
-from scoreprism.report._subject import AnyCase, RowCase, RowSubject, collect_warnings, fit_subject
-from scoreprism.report._sum_subject import SumCase, SumSubject, fit_sums
+from scoreprism.report._subject import Case, RowSubject, Subject, fit_subject
+from scoreprism.report._sum_subject import SumSubject, fit_sums
 from scoreprism.report._verdict_section import verdict
-from scoreprism.report._versions import versions
 from scoreprism.scale import Partial
 
-#: What makes each section of a report on rows; the verdict is made last, and the method from the report itself.
-_MAKERS: dict[str, Callable[[RowCase], Section | None]] = {
+#: What makes each section; a section that needs rows is None where only sums are known. The verdict is made last.
+_MAKERS: dict[str, Callable[[Case], Section | None]] = {
     "calibration": calibration,
     "recalibration": recalibration,
     "grouping": grouping,
@@ -67,12 +67,14 @@ def summarize(
     cv: object = 5,
     clip: float | None = None,
     level: float = 0.95,
+    min_gain: float = MIN_GAIN,
     random_state: int = 0,
     n_jobs: int | None = None,
     sections: Sequence[str] | None = None,
     title: str | None = None,
     origin: Origin | None = None,
     notes: Sequence[str] = (),
+    findings: Sequence[Finding] = (),
 ) -> Report:
     """
     Find out everything a report says.
@@ -114,6 +116,8 @@ def summarize(
         Keep all laws at least this far from 0.
     level : float, default=0.95
         Confidence level.
+    min_gain : float, default=0.01
+        Share of the loss below which a gain is not worth a change.
     random_state : int, default=0
         Seed of everything random; it is printed in the report.
     n_jobs : int, optional
@@ -121,11 +125,13 @@ def summarize(
     sections : sequence of str, optional
         Which of `SECTIONS`; all by default.
     title : str, optional
-        What stands above the report.
+        Report title.
     origin : Origin, optional
         Where the data came from; by default they came from memory, and their hash is that of outcomes and scores.
     notes : sequence of str
         What was done to the data before, for the last section.
+    findings : sequence of Finding
+        What was found out about the data before: cautions stand in the verdict.
 
     Returns
     -------
@@ -140,7 +146,7 @@ def summarize(
     >>> [section.title for section in report.sections]
     ['Verdict']
     """
-    asked = [parse_choice(key, SECTIONS, "section") for key in (SECTIONS if sections is None else sections)]
+    asked = list(SECTIONS) if sections is None else [parse_choice(key, SECTIONS, "section") for key in sections]
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         remedy = "It is printed in the report, so that anybody can make it again."
         refuse("`random_state` of a report must be a whole number", plain(random_state), remedy)
@@ -154,20 +160,18 @@ def summarize(
             y_true, y_proba, X, q=q, latent=latent, segments=segments, time=time, sample_weight=sample_weight,
             groups=groups, pos_label=pos_label, classes=classes,
         )  # fmt: skip
+    clip = parse_clip(clip, sample.k)
     case = fit_case(
         sample, losses, level=confidence, seed=int(random_state), clip=clip, maps=maps,
         cv=list(cv) if isinstance(cv, Iterator) else cv, n_jobs=n_jobs,
     )  # fmt: skip
     absent = sample.n_given - sample.n
-    case = replace(case, notes=(*notes, *([f"{absent:,} rows of weight 0 were left out."] if absent else [])))
-    source = origin or Origin("memory", _digest(case), {})
+    left_out = [Finding("zero_weight", n=absent)] if absent else []
+    case = replace(
+        case, notes=tuple(notes), findings=(*findings, *left_out), min_gain=parse_share(min_gain, "min_gain")
+    )
     folds = cv if isinstance(cv, int) else type(cv).__name__
-    settings = {"seed": case.seed, "level": case.level, "losses": list(case.losses), "clip": clip, "folds": folds}
-    settings |= {"floor": next(iter(case.floors.values()))} if case.floors else {}
-    made, results, case = _make(case, asked)
-    if "method" in asked:
-        made["method"] = method(case, source, settings | {"losses": ", ".join(case.losses)})
-    return _assemble(case, made, results, title, source, settings)
+    return _build(case, asked, title, origin or Origin("memory", _digest(case), {}), {"clip": clip, "folds": folds})
 
 
 def fit_case(
@@ -179,62 +183,61 @@ def fit_case(
     clip: float | None = None,
     maps: tuple[str | Calibrator, ...] = (),
     **how: Any,
-) -> RowCase:
+) -> Case:
     """Fit the laws of every model of a sample on the same folds; `how` goes to the fit."""
     fits: list[ChainFit] = []
-    said: list[tuple[str, ...]] = []
+    said: list[tuple[Finding, ...]] = []
     for name in sample.predictions:
-        with collect_warnings() as own:
+        with collect_findings() as own:
             one = sample.model(name)
             warn_of_prediction(one, "the score")
             fits.append(ChainFit.of(one, random_state=seed, **how))
-        said.append((*sample.doubts.get(name, ()), *own))
+        said.append(tuple(own))
     fits = share_folds(fits)
     floors = find_floors([fit.sample for fit in fits], losses.values(), clip)
     subjects: dict[str, RowSubject] = {}
-    for fit, texts in tracked(zip(fits, said, strict=True), len(fits), "models"):
+    for fit, heard in tracked(zip(fits, said, strict=True), len(fits), "models"):
         subjects[fit.sample.name] = fit_subject(
-            fit, losses, clip=clip, floors=floors, level=level, seed=seed, maps=maps, heard=texts
+            fit, losses, clip=clip, floors=floors, level=level, seed=seed, maps=maps, heard=heard
         )
     folds = {key: how[key] for key in ("cv", "n_jobs") if key in how}
-    return RowCase(
-        subjects, losses, level, seed, sample=sample, clip=clip, floors=floors, **folds
-    )  # fmt: skip
+    return Case(subjects, losses, level, seed, sample=sample, clip=clip, floors=floors, **folds)
 
 
-def _make(case: RowCase, asked: Sequence[str]) -> tuple[dict[str, Section], dict[str, ModelResult], RowCase]:
-    """The sections that were asked for; the verdict last, because it hears of everything that was warned of."""
+def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, choices: Mapping[str, Any]) -> Report:
+    """The sections that were asked for; the verdict after the others, because it hears of everything they found."""
     wanted = [key for key in _MAKERS if key in asked]
     made: dict[str, Section] = {}
-    with collect_warnings() as said:
+    with collect_findings() as found:
         for key in tracked(wanted, len(wanted), "report"):
             section = _MAKERS[key](case)
             if section is not None:
                 made[key] = section
-        results = {name: _result(case, name, asked) for name in case.models}
-    case = replace(case, warnings=_unheard(case, said))
+        results = {name: _result(case, model, asked) for name, model in case.models.items()}
+    parts = made["segments"].findings if "segments" in made else ()
+    found += [
+        one for one in parts if one.kind == "segment_miscalibrated" or (one.kind == "changed" and one.facts["periods"])
+    ]
+    known = [one for model in case.models.values() for one in model.findings]
+    case = replace(case, findings=(*case.findings, *(one for one in found if one not in known)))
+    settings = {
+        "seed": case.seed,
+        "level": case.level,
+        "min_gain": case.min_gain,
+        "losses": list(case.losses),
+        **choices,
+    }
+    twins = [found._stand_in for model in case.models.values() for found in model.decompositions.values()]
+    floors = [twin.clip for twin in twins if twin is not None]
+    settings |= {"floor": floors[0]} if floors else {}
     if "verdict" in asked:
         made["verdict"] = verdict(case)
-    return made, results, case
-
-
-def _unheard(case: AnyCase, said: Sequence[str]) -> tuple[str, ...]:
-    """Warnings that no model has heard before."""
-    heard = {text for model in case.models.values() for text in model.warnings}
-    return tuple(text for text in said if text not in heard)
-
-
-def _assemble(
-    case: AnyCase,
-    made: Mapping[str, Section],
-    results: dict[str, ModelResult],
-    title: str | None,
-    origin: Origin,
-    settings: dict[str, Any],
-) -> Report:
+    if "method" in asked:
+        made["method"] = method(case, origin, settings | {"losses": ", ".join(case.losses)})
     return Report(
+        kind="report",
         title=title or f"Diagnosis of {', '.join(case.models)}",
-        headline=headline(case),
+        headline=write_headline(case),
         sections=tuple(made[key] for key in SECTIONS if key in made),
         models=results,
         origin=origin,
@@ -243,22 +246,22 @@ def _assemble(
     )
 
 
-def _result(case: RowCase, name: str, asked: Sequence[str]) -> ModelResult:
+def _result(case: Case, model: Subject, asked: Sequence[str]) -> ModelResult:
     """The results themselves, as far as they were asked for."""
-    model = case.models[name]
     tests = {"calibration": model.calibration}
     if model.grouping is not None:
         tests["grouping"] = model.grouping
     return ModelResult(
-        model.decompositions,
+        dict(model.decompositions),
         tests,
         model.metrics if "calibration" in asked else None,
-        model.map if "recalibration" in asked else None,
-        model.decision_loss if "decisions" in asked and case.binary else None,
+        model.map if isinstance(model, RowSubject) and "recalibration" in asked else None,
+        model.decision_loss if isinstance(model, RowSubject) and "decisions" in asked and case.binary else None,
+        case.conclusions[model.name],
     )
 
 
-def _digest(case: RowCase) -> str:
+def _digest(case: Case) -> str:
     """A hash of outcomes and scores."""
     found = hashlib.sha256()
     for model in case.models.values():
@@ -328,11 +331,13 @@ def summarize_sums(
     *,
     loss: str | ProperLoss | Sequence[str | ProperLoss] | None = None,
     level: float = 0.95,
+    min_gain: float = MIN_GAIN,
     random_state: int = 0,
     sections: Sequence[str] | None = None,
     title: str | None = None,
     origin: Origin | None = None,
     notes: Sequence[str] = (),
+    findings: Sequence[Finding] = (),
 ) -> Report:
     """
     Find out everything a report says that sums can say.
@@ -346,16 +351,20 @@ def summarize_sums(
         Losses; those that were summed by default.
     level : float, default=0.95
         Confidence level.
+    min_gain : float, default=0.01
+        Share of the loss below which a gain is not worth a change.
     random_state : int, default=0
         Seed of drawn folds.
     sections : sequence of str, optional
         Which of "verdict", "calibration", "segments" and "method"; all by default.
     title : str, optional
-        What stands above the report.
+        Report title.
     origin : Origin, optional
         Where the sums came from.
     notes : sequence of str
         What was done to the data before.
+    findings : sequence of Finding
+        What was found out about the data before.
 
     Returns
     -------
@@ -379,21 +388,13 @@ def summarize_sums(
     several = list(loss) if isinstance(loss, (list, tuple)) else [loss]
     losses = parse_losses(list(next(iter(given.values()))[0].settings.losses) if loss is None else several)  # type: ignore[arg-type]
     confidence = parse_confidence(level)
-    models: dict[str, SumSubject] = {}
+    subjects: dict[str, SumSubject] = {}
     for name, sums in tracked(given.items(), len(given), "models"):
-        models[name] = fit_sums(name, sums, losses, confidence, random_state)
-    case = SumCase(models, losses, confidence, random_state, tuple(notes))
-    settings = {"seed": random_state, "level": confidence, "losses": list(losses)}
-    settings |= {"clip": case.first.partial.settings.clip, "cells": case.first.partial.settings.cells}
-    twins = [found._stand_in for model in models.values() for found in model.decompositions.values()]
-    floors = [twin.clip for twin in twins if twin is not None]
-    settings |= {"floor": floors[0]} if floors else {}
-    source = origin or Origin("memory", "", {})
-    made, case = _make_from_sums(case, asked)
-    if "method" in asked:
-        made["method"] = _summed_sections.method(case, source, settings | {"losses": ", ".join(losses)})
-    results = {name: _sums_result(model) for name, model in case.models.items()}
-    return _assemble(case, made, results, title, source, settings)
+        subjects[name] = fit_sums(name, sums, losses, confidence, random_state)
+    share = parse_share(min_gain, "min_gain")
+    case = Case(subjects, losses, confidence, random_state, share, tuple(notes), tuple(findings))
+    settings = case.first.partial.settings
+    return _build(case, asked, title, origin or Origin(), {"clip": settings.clip, "cells": settings.cells})
 
 
 def _named_sums(partials: object) -> dict[str, tuple[Partial, ...]]:
@@ -411,33 +412,3 @@ def _named_sums(partials: object) -> dict[str, tuple[Partial, ...]]:
             refuse(f"the sums of {name!r} must be partials", f"{given!r}"[:80], "See scale.summarize.")
         found[str(name)] = sums
     return found
-
-
-def _make_from_sums(case: SumCase, asked: Sequence[str]) -> tuple[dict[str, Section], SumCase]:
-    """The sections that were asked for; the verdict last, because it hears of everything that was warned of."""
-    made: dict[str, Section] = {}
-    with collect_warnings() as said:
-        if "calibration" in asked:
-            made["calibration"] = _summed_sections.calibration(case)
-        section, every = _summed_sections.segments(case) if "segments" in asked else (None, {})
-        if section is not None:
-            made["segments"] = section
-    case = replace(case, warnings=_unheard(case, said))
-    if "verdict" in asked:
-        made["verdict"] = verdict(case)
-    return made, _kept(case, every)
-
-
-def _kept(case: SumCase, every: Mapping[str, object]) -> SumCase:
-    """The case whose first decomposition holds its periods, and its segments where they are of one column."""
-    model, time = case.first, case.first.partials[-1].settings.time
-    groups = [found for column, found in every.items() if column != time]
-    more = {"periods": every.get(str(time)), "segments": groups[0] if len(groups) == 1 else None}
-    loss = case.loss
-    main = replace(model.decompositions[loss], **more)  # type: ignore[arg-type]
-    kept = replace(model, decompositions={**model.decompositions, loss: main})
-    return replace(case, models={**case.models, model.name: kept})
-
-
-def _sums_result(model: SumSubject) -> ModelResult:
-    return ModelResult(dict(model.decompositions), {"calibration": model.calibration}, model.metrics, None)

@@ -1,28 +1,27 @@
-"""Section 2: how far predictions and outcomes agree, in pictures, numbers, tests and grades."""
+"""Section 2: how far predictions and outcomes agree, in pictures, numbers, tests and grades; from rows or from sums."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray, IntArray, as_vector
-from scoreprism._kernels.binomial import rate_interval
+from scoreprism._document.model import Block, Callout, Figure, Range, Section, Table, make_range, make_table
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import write_count, write_percent
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
-from scoreprism.inference import calibration_test
+from scoreprism.inference import TestResult
 from scoreprism.report._evidence import FULL as MANY
-from scoreprism.report._evidence import SOME, alpha_of
-from scoreprism.report._model import Block, Figure, Notice, Range, Section, Table
-from scoreprism.report._pieces import ends, figure, pvalue, span, table, thinned
+from scoreprism.report._evidence import OF_CELLS, SOME, alpha_of
+from scoreprism.report._pieces import figure, thin
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import EDGE, FEW_DRAWS, FEWER, AnyCase, RowCase, RowSubject, Subject
+from scoreprism.report._subject import EDGE, FEW_DRAWS, FEWER, Case, Subject
 
 #: Metrics in words: heading, and the value of a calibrated model.
 METRIC_WORDS = {
-    "observed_expected_ratio": ("observed : expected events", "1"),
+    "observed_expected_ratio": ("observed:expected events", "1"),
     "calibration_in_the_large": ("calibration in the large (log-odds)", "0"),
     "calibration_intercept": ("calibration intercept", "0"),
     "calibration_slope": ("calibration slope", "1"),
@@ -38,104 +37,98 @@ METRIC_WORDS = {
     "confidence_ece": ("confidence ECE (biased up)", "0"),
     "top_label_ece": ("top-label ECE (biased up)", "0"),
 }
+#: Tests as people call them.
+_TESTS = {
+    "bound": "reliability above 0",
+    OF_CELLS: "smallest of several, by cells",
+    "bound or spiegelhalter": "both, adjusted",
+}
 #: What is done otherwise with many rows.
-_MANY = (
-    f"With more than {MANY:,} rows: the test of calibration draws 199 times, and beyond {SOME:,} goes by large-sample "
-    f"laws; bands come from {FEW_DRAWS[1][1]} redraws ({FEW_DRAWS[0][1]}), intervals of summaries from "
-    f"{FEWER[1][1]} resamples ({FEWER[0][1]})."
-)
-#: Classes whose curves are drawn.
-_CLASSES = 4
+_MANY_ROWS = Finding(
+    "approximated",
+    facts={
+        "many": MANY, "more": SOME, "redraws": [FEW_DRAWS[1][1], FEW_DRAWS[0][1]],
+        "resamples": [FEWER[1][1], FEWER[0][1]],
+    },
+)  # fmt: skip
+#: Classes whose curves are drawn; models whose grades are shown.
+_CLASSES, _MODELS = 4, 3
 #: Where half of the grades are below this, their ends have more decimals.
 _FINE = 0.02
 #: Below this, scores are shown by significant digits.
 _RARE = 0.002
 #: Bins are called equal if the largest has at most so many times the rows of the smallest.
 _EVEN = 1.5
-#: Distinct scores up to this many are grades of their own; otherwise up to ten bins of so many rows at least.
-GRADES, _DECILES, _ROWS = 20, 10, 30
 
 
-def calibration(case: RowCase) -> Section:
+def calibration(case: Case) -> Section:
     """The second section."""
-    first, *others = enumerate(case.models.values(), start=1)
-    picture = _diagram(first[1], 1) if case.binary else _classes(case)
-    blocks: list[Block] = [picture, metrics_table(case), tests_table(case), grade_table(first[1], 1, case.level)]
-    for number, model in others:
-        blocks += [_diagram(model, number)] if case.binary else []
-        blocks.append(grade_table(model, number, case.level))
-    for model in case.models.values():
+    blocks: list[Block] = [_picture(case), metrics_table(case), tests_table(case)]
+    blocks += [grade_table(model, i, case.level) for i, model in enumerate(_shown(case), start=1)]
+    for name, model in case.models.items():
+        found = [*model.metrics.findings, *([] if model.untested is None else [model.untested])]
         if model.certain:
-            words = (
-                f"{model.name} gives {model.certain} rows a score of 0 or 1; intercept, slope and "
-                f"calibration in the large keep them {EDGE:g} away."
-            )
-            blocks.append(Notice("note", words))
-    notes = [note for model in case.models.values() for note in (*model.metrics.notes, model.untested) if note]
-    notes += [_MANY] if case.first.n > MANY else []
-    blocks += [Notice("note", note) for note in dict.fromkeys(notes)]
-    return Section("calibration", SECTIONS["calibration"], meaning(case), tuple(blocks))
+            found.append(Finding("edge_scores", model=name, n=model.certain, value=EDGE))
+        blocks += [Callout(one) for one in found]
+    if case.has_rows and case.first.n > MANY:
+        blocks.append(Callout(_MANY_ROWS))
+    if not case.has_rows and any(not model.partial.exact for model in case.models.values()):
+        blocks.append(Callout(Finding("approximated", facts={"cells": True})))
+    return Section("calibration", SECTIONS["calibration"], tuple(_find_lead(case)), tuple(blocks))
 
 
-def meaning(case: AnyCase) -> str:
+def _shown(case: Case) -> list[Subject]:
+    """Models that are shown one by one."""
+    return list(case.models.values())[:_MODELS]
+
+
+def _find_lead(case: Case) -> list[Finding]:
+    """Whether models are calibrated; of one, whether it predicts the right number of events, and how extreme it is."""
     model = case.first
-    test, found = model.calibration, model.metrics
-    if model.refuted:
-        verdict = f"is shown not to be calibrated ({pvalue(test.pvalue)})"
-    elif model.miscalibrated:
-        verdict = (
-            f"loses by miscalibration, as the bound of its term shows (the test alone does not: {pvalue(test.pvalue)})"
-        )
-    else:
-        verdict = f"is not shown to be miscalibrated ({pvalue(test.pvalue)})"
-    words = [f"{model.name} {verdict}"]
-    if case.binary:
-        shown = model.refuted or model.miscalibrated
-        words += [word for word in (_overall(found), _slope(found, shown=shown)) if word]
-    return "; ".join(words) + "."
+    found = [_find_calibration(one) for one in case.models.values()]
+    if not case.binary or len(case.models) > 1:
+        return found
+    ratio = _measure(model, "observed_expected_ratio", "event_bias")
+    slope = _measure(model, "calibration_slope", "score_spread")
+    found += [] if ratio is None else [ratio.with_facts(sign=_side(ratio))]
+    if slope is not None and _side(slope) and not model.certain:  # scores moved off 0 and 1 would make the slope
+        found.append(slope.with_facts(sign=_side(slope), shown=model.miscalibrated))
+    return found
 
 
-def _overall(found: Any) -> str:
-    if "observed_expected_ratio" not in found.intervals:
-        return ""
-    value, interval = float(found.estimates["observed_expected_ratio"]), found.intervals["observed_expected_ratio"]
-    if interval.low > 1.0:
-        side = "it predicts too few events"
-    elif interval.high < 1.0:
-        side = "it predicts too many events"
-    else:
-        side = "its number of events is not shown to differ from what was observed"
-    return f"{side} (observed : expected {value:.2f}, {span(interval.low, interval.high, 2)})"
+def _find_calibration(model: Subject) -> Finding:
+    kind = "miscalibrated_by_bound" if model.miscalibrated else "calibration_not_refuted"
+    kind = "calibration_refuted" if model.refuted else kind
+    return Finding(kind, model=model.name, pvalue=model.calibration.pvalue, confidence_level=model.level)
 
 
-def _slope(found: Any, *, shown: bool) -> str:
-    if "calibration_slope" not in found.intervals:
-        return ""
-    value, interval = float(found.estimates["calibration_slope"]), found.intervals["calibration_slope"]
-    words = f"(slope {value:.2f}, {span(interval.low, interval.high, 2)})"
-    side = "too extreme" if interval.high < 1.0 else "too timid" if interval.low > 1.0 else ""
-    if not side:
-        return ""
-    return f"its predictions are {side} {words}" if shown else f"the slope alone suggests predictions {side} {words}"
+def _measure(model: Subject, metric: str, kind: str) -> Finding | None:
+    """A metric as a finding."""
+    table = model.metrics
+    if metric not in table.intervals:
+        return None
+    interval = table.intervals[metric]
+    ends: dict[str, Any] = {"low": float(interval.low), "high": float(interval.high)}
+    return Finding(kind, value=float(table.estimates[metric]), **ends, confidence_level=model.level)
 
 
-def _diagram(model: RowSubject, number: int) -> Block:
-    curve = model.reliability
-    rows = [(float(curve.x[i]), float(curve.y[i])) for i in thinned(curve.x.size)]
-    columns = [("score", "predicted", "short"), ("rate", "observed (isotonic)", "short")]
-    data = table(f"reliability-data-{number}", "Observed rate against predicted probability", columns, rows)
-    outside = _outside(curve)
-    described = (
-        "Observed event rate against predicted probability, by isotonic regression, with the "
-        f"{100 * curve.level:g} % band that a "
-        f"calibrated score would stay in{outside}; above it the scores of events and of other rows."
-    )
-
-    return diagram(curve, model.name, number, described, data)
+def _side(f: Finding) -> int:
+    """Whether an interval lies above 1, below it, or holds it."""
+    return 1 if (f.low or 0.0) > 1.0 else -1 if (f.high or 0.0) < 1.0 else 0
 
 
-def diagram(curve: ReliabilityCurve, name: str, number: int, described: str, data: Table) -> Figure:
+# ── pictures ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _picture(case: Case) -> Figure:
+    if not case.binary:
+        return _classes(case)
+    return _diagram(case.first) if len(case.models) == 1 else _overlay(case)
+
+
+def _diagram(model: Subject) -> Figure:
     """The reliability diagram, below the scores of events and of others."""
+    curve = model.reliability
 
     def draw(axes: Any) -> None:
         scores, below = axes
@@ -145,8 +138,41 @@ def diagram(curve: ReliabilityCurve, name: str, number: int, described: str, dat
         scores.set(xlabel="", ylabel="", title="")
         scores.tick_params(labelbottom=False)
 
-    title = f"Reliability diagram of {name}, and the scores of events and of others"
-    return figure(f"reliability-{number}", title, described, draw, data, size=(4.4, 5.2), panels=(1.3, 4.2))
+    title = f"Reliability diagram of {model.name}, and the scores of events and of others"
+    described = f"{_describe_band(curve)} Above, the scores of events and of other rows."
+    return figure("reliability", title, described, draw, _curve_table([curve]), size=(4.4, 5.2), panels=(1.3, 4.2))
+
+
+def _overlay(case: Case) -> Figure:
+    """The curves of all models in one large figure."""
+    curves = [model.reliability for model in case.models.values()]
+
+    def draw(ax: Any) -> None:
+        ReliabilityDisplay(curves).plot(ax, histogram=False)
+
+    how = "in bins" if curves[0].method == "bins" else "by isotonic regression"
+    described = f"Observed event rate against predicted probability of each model, {how}; on the diagonal they agree."
+    size = (5.0, 5.2 + 0.17 * max(len(curves) - 3, 0))  # the largest that is not scrolled on a phone
+    return figure("reliability", "Reliability of all models", described, draw, _curve_table(curves), size=size)
+
+
+def _curve_table(curves: list[ReliabilityCurve]) -> Table:
+    """The numbers behind curves, thinned."""
+    rows: list[tuple[Any, ...]] = []
+    for curve in curves:
+        ends = curve.band == "confidence" and curve.low is not None and curve.high is not None
+        for i in thin(curve.x.size):
+            band = make_range(curve.low[i], curve.high[i]) if ends else None  # type: ignore[index]
+            rows.append((curve.name, float(curve.x[i]), float(curve.y[i]), band))
+    columns = [
+        ("model", "model", "text"), ("score", "predicted", "short"), ("rate", "observed", "short"),
+        ("interval", f"{write_percent(curves[0].level)} interval", "short"),
+    ]  # fmt: skip
+    keep = [i for i in range(4) if not (i == 3 and all(row[3] is None for row in rows)) and (i or len(curves) > 1)]
+    rows = [tuple(row[i] for i in keep) for row in rows]
+    return make_table(
+        "reliability-data", "Observed rate against predicted probability", [columns[i] for i in keep], rows
+    )
 
 
 def _by_class(curve: ReliabilityCurve) -> Any:
@@ -156,16 +182,25 @@ def _by_class(curve: ReliabilityCurve) -> Any:
     return replace(curve.distribution, name=None, **shares)
 
 
-def _outside(curve: ReliabilityCurve) -> str:
+def _describe_band(curve: ReliabilityCurve) -> str:
+    level = write_percent(curve.level)
+    if curve.band == "confidence" and curve.low is not None and curve.high is not None:
+        off = float(np.mean((curve.x < curve.low) | (curve.x > curve.high)))
+        return (
+            f"Observed event rate against predicted probability, in {curve.x.size} bins, each with its {level} "
+            f"interval (Jeffreys); the mean score is outside it in {100 * off:.0f} % of them."
+        )
+    text = "Observed event rate against predicted probability, by isotonic regression, with the pointwise "
+    text += f"{level} band of a calibrated score"
     if curve.low is None or curve.high is None or curve.band_x is None:
-        return ""
+        return f"{text}."
     at = np.interp(curve.band_x, curve.x, curve.y)
     share = float(np.mean((at < curve.low - 1e-12) | (at > curve.high + 1e-12)))
-    left = f", which {curve.name or 'the curve'} leaves on {100 * share:.0f} % of its range"
-    return f"{left} (about {100 - 100 * curve.level:g} % is to be expected of a calibrated one: the band is pointwise)"
+    expected = f"about {100 - 100 * curve.level:g} % is expected of a calibrated score"
+    return f"{text}; the curve is outside it on {100 * share:.0f} % of its range ({expected})."
 
 
-def _classes(case: RowCase) -> Block:
+def _classes(case: Case) -> Figure:
     """More than two classes: frequency and mean probability of each."""
     rows = []
     for model in case.models.values():
@@ -174,12 +209,10 @@ def _classes(case: RowCase) -> Block:
         share = np.bincount(model.y, weight, model.k) / weight.sum()
         rows += [(model.name, label, float(o), float(e)) for label, o, e in zip(model.labels, share, mean, strict=True)]
     columns = [
-        ("model", "model", "text"),
-        ("class", "class", "text"),
-        ("observed", "observed", "share"),
+        ("model", "model", "text"), ("class", "class", "text"), ("observed", "observed", "share"),
         ("expected", "expected", "share"),
-    ]
-    data = table("classes", "Classes: observed share and mean probability", columns, rows)
+    ]  # fmt: skip
+    data = make_table("classes", "Classes: observed share and mean probability", columns, rows)
     model = case.first
     most = np.argsort(-np.bincount(model.y, minlength=model.k), kind="stable")[:_CLASSES]
     curves = [
@@ -195,120 +228,79 @@ def _classes(case: RowCase) -> Block:
     return figure("reliability", f"Reliability of {which} of {model.name}", described, draw, data, size=(4.4, 4.8))
 
 
-def metrics_table(case: AnyCase) -> Table:
-    """Summaries of calibration, one row per metric, one pair of columns per model."""
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def metrics_table(case: Case) -> Table:
+    """Summaries of calibration, one row per metric, one column per model."""
     present = [name for name in METRIC_WORDS if any(name in model.metrics.names for model in case.models.values())]
     rows = []
     for name in present:
         words, ideal = METRIC_WORDS[name]
-        rows.append((words, *(_measured(model, name) for model in case.models.values()), ideal))
-    models = [(f"model_{i}", model, "short") for i, model in enumerate(case.models, start=1)]
+        rows.append((words, *(_metric_cell(model, name) for model in case.models.values()), ideal))
+    models = [(f"model_{i}", model, "amount") for i, model in enumerate(case.models, start=1)]
     columns = [("metric", "metric", "text"), *models, ("ideal", "if calibrated", "text")]
-    return table(
-        "metrics",
-        "Summaries of calibration",
-        columns,
-        rows,
-        f"In brackets {case.percent} intervals{'; C is the calibrated score' if 'ici' in present else ''}.",
+    note = (
+        f"In brackets {write_percent(case.level)} intervals{'; C is the calibrated score' if 'ici' in present else ''}."
     )
+    return make_table("metrics", "Summaries of calibration", columns, rows, note)
 
 
-def _measured(model: Subject, name: str) -> Any:
+def _metric_cell(model: Subject, name: str) -> Any:
     if name not in model.metrics.names:
         return None
     interval = model.metrics.intervals[name]
-    return ends(interval.low, interval.high, float(model.metrics.estimates[name]))
+    return make_range(interval.low, interval.high, float(model.metrics.estimates[name]))
 
 
-def tests_table(case: RowCase) -> Table:
+def tests_table(case: Case) -> Table:
     """Tests of calibration, and of what features add."""
-    rows = []
-    for model in case.models.values():
-        found = [model.calibration]
-        if case.binary and not model.clustered and model.n <= SOME:  # beyond, the test has it among its parts
-            classical = ("spiegelhalter", "hosmer-lemeshow") if model.n <= MANY else ("spiegelhalter",)
-            found += [calibration_test(model.sample, method=name) for name in classical]
-        if model.grouping is not None:
-            found.append(model.grouping)
-        rows += [(model.name, test.about.lower(), test.method, test.statistic, test.pvalue) for test in found]
+    found = [(model.name, test) for model in case.models.values() for test in model.tests]
+    rows = [
+        (name, test.about.lower(), _TESTS.get(test.method, test.method), _statistic(test), test.pvalue)
+        for name, test in found
+    ]
     columns = [
         ("model", "model", "text"), ("about", "of", "text"), ("method", "test", "text"),
         ("statistic", "statistic", "short"), ("pvalue", "p-value", "pvalue"),
     ]  # fmt: skip
-    hypotheses = (
-        "Hypotheses: outcomes are drawn from the scores (calibration); features add nothing to the score (grouping). "
+    grouping = "; features add nothing to the score (grouping)" if any(t.about == "Grouping" for _, t in found) else ""
+    note = (
+        f"Hypotheses: outcomes are drawn from the scores (calibration){grouping}. A large p-value does not prove "
+        "calibration, and with many rows a small one says nothing about size: see the terms."
     )
-    note = hypotheses + (
-        "A large p-value does not prove calibration, and with many rows a small one says nothing of "
-        "its size: see the terms."
-    )
-    return table("tests", "Tests", columns, rows, note)
+    return make_table("tests", "Tests", columns, rows, note)
 
 
-def grade_table(model: RowSubject, number: int, level: float = 0.95) -> Table:
+def _statistic(test: TestResult) -> float | None:
+    """The statistic of a test, unless it is the smallest of several p-values."""
+    return None if test.method == "min-p" else test.statistic
+
+
+def grade_table(model: Subject, number: int, level: float) -> Table:
     """Grades of the score: predicted and observed rates with Jeffreys intervals."""
-    sample = model.sample if model.k == 2 else model.sample.top_label()
-    score, event = as_vector(sample.prediction), sample.y.astype(np.float64)
-    weight = np.ones(score.size) if sample.weight is None else sample.weight
-    grade, count = grades(score)
-    total = np.bincount(grade, weight, count)
-    rate = np.bincount(grade, weight * event, count) / total
-    effective = total**2 / np.bincount(grade, weight**2, count)
-    low, high = rate_interval(rate * effective, effective, level, "jeffreys")
-    rows = []
-    for g in range(count):
-        inside = score[grade == g]
-        mean = float(np.average(inside, weights=weight[grade == g]))
-        rows.append(Grade(float(inside.min()), float(inside.max()), inside.size, mean, float(rate[g]), low[g], high[g]))
-    what = "score" if model.k == 2 else "largest probability"
-    return graded(rows, what, model.name, number, level)
-
-
-class Grade(NamedTuple):
-    """A grade of a score: where it is, how many rows it has, what was predicted and what was seen."""
-
-    least: float
-    most: float
-    rows: int
-    mean: float
-    rate: float
-    low: float
-    high: float
-
-
-def graded(found: Sequence[Grade], what: str, name: str, number: int, level: float) -> Table:
-    """A table of grades."""
+    found = model.grades()
     rows: list[tuple[Any, ...]] = []
     for g in found:
-        agrees = "not refuted" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
+        agrees = "agrees" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
         where = Range(None, None, g.least) if g.least == g.most else Range(g.least, g.most)
-        rows.append((where, g.rows, g.mean, g.rate, ends(g.low, g.high), agrees))
+        rows.append((where, g.rows, g.mean, g.rate, make_range(g.low, g.high), agrees))
     middle = found[len(found) // 2].most
     rare = middle < _RARE  # scores of many magnitudes: decimals that fit the largest leave nothing of the others
     fine, kind = "digits" if rare else "number" if middle < _FINE else "short", "digits" if rare else "short"
+    what = "score" if model.k == 2 else "largest probability"
     columns = [
         ("score", what, fine), ("rows", "rows", "count"), ("predicted", "predicted", kind),
-        ("observed", "observed", kind),
-        ("interval", f"{100 * level:g} % (Jeffreys)", kind), ("verdict", "prediction", "text"),
+        ("observed", "observed", kind), ("interval", f"{write_percent(level)} (Jeffreys)", kind),
+        ("verdict", "prediction", "text"),
     ]  # fmt: skip
     sizes = [g.rows for g in found]
-    bins = "Bins of equal size" if max(sizes) <= _EVEN * min(sizes) else "Bins"
-    kind = "Grades" if all(row[0].estimate is not None for row in rows) else bins
-    return table(f"grades-{number}", f"{kind} of {name}", columns, rows, _chance(len(rows), level))
+    even = max(sizes) <= _EVEN * min(sizes)
+    distinct = all(g.least == g.most for g in found)
+    title = "Distinct scores" if distinct else "Bins of equal size" if even else "Bins"
+    return make_table(f"grades-{number}", f"{title} of {model.name}", columns, rows, _write_chance(level))
 
 
-def _chance(count: int, level: float) -> str:
-    expected = count * alpha_of(level)
-    return f"Each is judged by itself: of {count} that are right, {expected:.1g} would be refuted by chance."
-
-
-def grades(score: FloatArray) -> tuple[IntArray, int]:
-    """Grades of a score: its values where they are few, else ten of equal size, ties together."""
-    distinct, codes, counts = np.unique(score, return_inverse=True, return_counts=True)
-    if distinct.size <= GRADES:
-        return codes, int(distinct.size)
-    middle = np.cumsum(counts) - 0.5 * counts
-    bins = int(np.clip(score.size // _ROWS, 2, _DECILES))
-    home = np.minimum((middle / score.size * bins).astype(np.intp), bins - 1)
-    used, grade = np.unique(home[codes], return_inverse=True)
-    return grade, int(used.size)
+def _write_chance(level: float) -> str:
+    one_in = write_count(round(1.0 / alpha_of(level)))
+    return f"Each bin is judged by itself: about 1 in {one_in} well-calibrated bins would be flagged by chance."

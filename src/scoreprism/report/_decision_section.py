@@ -6,65 +6,57 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism.curves import NetBenefit, murphy_curve, net_benefit
+from scoreprism._document.model import Block, Figure, Section, Table, make_range, make_table
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import enumerate_words, write_percent
+from scoreprism.curves import NetBenefit, net_benefit
 from scoreprism.displays import (
     MurphyDecompositionDisplay,
-    MurphyDisplay,
     NetBenefitDisplay,
-    ReliabilityDisplay,
     RocDisplay,
-    TriptychDisplay,
 )
-from scoreprism.report._model import Block, Figure, Section, Table, show
-from scoreprism.report._pieces import ends, enumerated, figure, table, thinned
+from scoreprism.report._pieces import figure, thin
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import RowCase
+from scoreprism.report._subject import Case
 
 #: Thresholds that tables give.
 _THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def decisions(case: RowCase) -> Section | None:
-    """The fifth section."""
-    if not case.binary:
+def decisions(case: Case) -> Section | None:
+    """The fifth section: of two classes, where rows are known."""
+    if not case.binary or not case.has_rows:
         return None
     benefits = [net_benefit(m.sample, level=case.level, name=m.name) for m in case.models.values()]
-    blocks: list[Block] = [_murphy(case), _losses(case), _benefit(case, benefits), _roc(case), _triptych(case)]
-    return Section("decisions", SECTIONS["decisions"], _meaning(case, benefits[0]), tuple(blocks))
+    blocks: list[Block] = [_murphy(case), _losses(case), _benefit(case, benefits), _roc(case)]
+    lead = (_find_benefit(case, benefits[0]), _find_cost(case))
+    return Section("decisions", SECTIONS["decisions"], lead, tuple(blocks))
 
 
-def _meaning(case: RowCase, benefit: NetBenefit) -> str:
-    """Where acting on the score is shown to pay, and where miscalibration costs, if there is any."""
+def _find_benefit(case: Case, benefit: NetBenefit) -> Finding:
+    """Where acting on the score is shown, or estimated, to pay."""
     usual = np.maximum(benefit.act_on_all, 0.0)
     shown, estimated = benefit.low > usual, benefit.benefit > usual + 1e-12
-    if shown.any():
-        beats = f"The net benefit of acting on {benefit.name} lies above those of acting on all and on none"
-        said = f"{beats}, with its {case.percent} interval, at thresholds {_between(benefit, shown)}"
-    elif estimated.any():
-        where = f"at thresholds {_between(benefit, estimated)}, but its interval at none"
-        said = (
-            f"The net benefit of acting on {benefit.name} is estimated above those of acting on all and on none {where}"
-        )
-    else:
-        said = f"At no threshold is acting on {benefit.name} estimated to beat acting on all or on none"
-    return f"{said}. {_miscalibration(case)}"
+    about: dict[str, Any] = {"model": benefit.name, "confidence_level": case.level}
+    if not estimated.any():
+        return Finding("net_benefit", **about)
+    low, high = _between(benefit, shown if shown.any() else estimated)
+    return Finding("net_benefit", low=low, high=high, **about, facts={"shown": bool(shown.any())})
 
 
-def _miscalibration(case: RowCase) -> str:
+def _find_cost(case: Case) -> Finding:
     """What miscalibration costs decisions at most, and where most if there is any."""
     found = case.first.decision_loss
-    costs = "(a false alarm at threshold θ costs θ, a miss 1 − θ)"
-    sure, bound = f"with {case.percent} confidence", show(found.bound, "digits")
+    about: dict[str, Any] = {"model": case.first.name, "high": float(found.bound), "confidence_level": case.level}
     if not case.first.miscalibrated:
-        return f"Whatever the threshold, miscalibration costs at most {bound} per decision, {sure} {costs}."
-    most = f"Miscalibration costs most at thresholds around {found.threshold:.2g}"
-    estimate = f"an estimated {show(found.value, 'digits')} per decision"
-    return f"{most}: {estimate}, and at most {bound} at any threshold, {sure} {costs}."
+        return Finding("decision_cost", **about)
+    return Finding("decision_cost", value=float(found.value), low=float(found.threshold), **about)
 
 
-def _between(benefit: NetBenefit, holds: Any) -> str:
+def _between(benefit: NetBenefit, holds: Any) -> tuple[float, float]:
+    """First and last threshold of the longest run."""
     low, high = benefit.thresholds[list(longest_run(holds))]
-    return f"between {low:.2g} and {high:.2g}"
+    return float(low), float(high)
 
 
 def longest_run(holds: Any) -> tuple[int, int]:
@@ -75,12 +67,12 @@ def longest_run(holds: Any) -> tuple[int, int]:
     return int(starts[best]), int(stops[best]) - 1
 
 
-def _murphy(case: RowCase) -> Figure:
+def _murphy(case: Case) -> Figure:
     curve = case.first.murphy
     places = [int(np.argmin(np.abs(curve.theta - t))) for t in _THRESHOLDS]
     columns = [("threshold", "threshold", "short"), *((name, name, "number") for name in curve.names)]
     rows = [(float(curve.theta[i]), *(float(v) for v in curve.values[i])) for i in places]
-    data = table("murphy-data", "Terms of the elementary loss", columns, rows)
+    data = make_table("murphy-data", "Terms of the elementary loss", columns, rows)
 
     def draw(ax: Any) -> None:
         MurphyDecompositionDisplay([curve]).plot(ax)
@@ -91,11 +83,11 @@ def _murphy(case: RowCase) -> Figure:
     )
     muted = case.first.decompositions[case.loss].muted
     if muted:
-        described += f" The border between {enumerated(muted)} is mostly noise here."
+        described += f" The border between {enumerate_words(muted)} is mostly noise here."
     return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(4.6, 3.3))
 
 
-def _losses(case: RowCase) -> Table:
+def _losses(case: Case) -> Table:
     """The largest loss from miscalibration of every model, and how much more than the first the others lose."""
     first, *others = case.models.values()
     found = [(model.name, model.decision_loss) for model in case.models.values()]
@@ -109,27 +101,27 @@ def _losses(case: RowCase) -> Table:
         ("cdl_bound", "at most", "loss"),
     ]  # fmt: skip
     note = (
-        f"The bounds hold at all thresholds at once, with {case.percent} confidence, if the event rate does not cross "
-        "a threshold within cells of √n neighbouring scores. Payoffs in [0, 1]: the most that any decision with such "
-        "payoffs loses, however many actions there are (Hu & Wu 2024)."
+        f"The bounds hold at all thresholds at once, with {write_percent(case.level)} confidence, if the event rate "
+        "does not cross a threshold within cells of √n neighbouring scores. Payoffs in [0, 1]: the most that any "
+        "decision with such payoffs loses, however many actions there are (Hu & Wu 2024)."
     )
-    return table("decision-loss", "What miscalibration costs decisions at most", columns, rows, note)
+    return make_table("decision-loss", "What miscalibration costs decisions at most", columns, rows, note)
 
 
-def _benefit(case: RowCase, benefits: list[NetBenefit]) -> Figure:
+def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
     rows = []
     for curve in benefits:
         for t in _THRESHOLDS:
             i = int(np.argmin(np.abs(curve.thresholds - t)))
-            interval = ends(float(curve.low[i]), float(curve.high[i]))
+            interval = make_range(float(curve.low[i]), float(curve.high[i]))
             rows.append(
                 (curve.name, float(curve.thresholds[i]), float(curve.benefit[i]), interval, float(curve.act_on_all[i]))
             )
     columns = [
         ("model", "model", "text"), ("threshold", "threshold", "short"), ("benefit", "net benefit", "number"),
-        ("interval", f"{case.percent} interval", "number"), ("all", "acting on all", "number"),
+        ("interval", f"{write_percent(case.level)} interval", "number"), ("all", "acting on all", "number"),
     ]  # fmt: skip
-    data = table("net-benefit-data", "Net benefit", columns, rows, "Acting on none has the net benefit 0.")
+    data = make_table("net-benefit-data", "Net benefit", columns, rows, "Acting on none has the net benefit 0.")
 
     def draw(ax: Any) -> None:
         NetBenefitDisplay(benefits).plot(ax)
@@ -145,19 +137,17 @@ def _benefit(case: RowCase, benefits: list[NetBenefit]) -> Figure:
     )
 
 
-def _roc(case: RowCase) -> Figure:
+def _roc(case: Case) -> Figure:
     curves = [model.roc for model in case.models.values()]
-    rows = [(c.name, float(c.fpr[i]), float(c.tpr[i])) for c in curves for i in thinned(c.fpr.size, 11)]
+    rows = [(c.name, float(c.fpr[i]), float(c.tpr[i])) for c in curves for i in thin(c.fpr.size, 11)]
     columns = [("model", "model", "text"), ("fpr", "false alarms", "short"), ("tpr", "hits", "short")]
     areas = ", ".join(f"{c.name} {c.auc:.3f}" for c in curves)
-    data = table("roc-data", "ROC curve", columns, rows, f"Area: {areas}.")
+    data = make_table("roc-data", "ROC curve", columns, rows, f"Area: {areas}.")
 
     def draw(ax: Any) -> None:
         RocDisplay(curves).plot(ax)
 
-    described = (
-        f"Share of events found against share of false alarms, and the concave hull. Area under the curve: {areas}."
-    )
+    described = f"Share of events found against share of false alarms. Area under the curve: {areas}."
     return figure(
         "roc",
         "ROC curve: what the score tells apart",
@@ -165,24 +155,4 @@ def _roc(case: RowCase) -> Figure:
         draw,
         data,
         size=(4.1, 4.3 + 0.17 * max(len(curves) - 3, 0)),
-    )
-
-
-def _triptych(case: RowCase) -> Figure:
-    models = case.models.values()
-    columns = [("model", "model", "text"), ("auc", "AUC", "short"), ("brier", "Brier loss", "number")]
-    rows = [(m.name, m.roc.auc, float(np.average((m.law - m.y) ** 2, weights=m.weight))) for m in models]
-    data = table("triptych-data", "Triptych in numbers", columns, rows)
-    curves = [murphy_curve(m.sample, name=m.name) for m in models]
-    reliability, roc = [m.reliability for m in models], [m.roc for m in models]
-
-    def draw(ax: Any) -> None:
-        TriptychDisplay(MurphyDisplay(curves), ReliabilityDisplay(reliability), RocDisplay(roc)).plot(ax)
-
-    described = (
-        "Three views of the same scores: calibration (reliability diagram), discrimination (ROC curve), "
-        "and overall value for decisions (Murphy curve)."
-    )
-    return figure(
-        "triptych", "Triptych: performance, calibration, discrimination", described, draw, data, size=(7.4, 2.9)
     )

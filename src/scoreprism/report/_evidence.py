@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from scoreprism._findings.finding import Finding
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismError
@@ -61,12 +62,12 @@ def of_many(parts: dict[str, dict[str, float]], result: Decomposition | None, n:
     return TestResult(cells, cells, OF_CELLS, words, n, _DRAWS_OF_CELLS, parts)
 
 
-def grouping_of(sample: Sample, result: Decomposition, seed: int) -> tuple[TestResult | None, str]:
+def grouping_of(sample: Sample, result: Decomposition, seed: int) -> tuple[TestResult | None, Finding | None]:
     """Do the features of a sample know more than its score? And where that cannot be tested, why."""
     clustered = sample.groups is not None
     if clustered or sample.n > FULL:
-        return from_bound(result, result.names[1], "cluster-robust bound" if clustered else "bound"), ""
+        return from_bound(result, result.names[1], "cluster-robust bound" if clustered else "bound"), None
     try:
-        return grouping_test(sample, random_state=seed), ""
+        return grouping_test(sample, random_state=seed), None
     except ScoreprismError as error:
-        return None, f"What the features add was not tested: {error}"
+        return None, Finding("unavailable", subject="The test of what the features add", facts={"reason": str(error)})

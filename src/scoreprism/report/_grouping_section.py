@@ -10,7 +10,9 @@ import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.progress import tracked
-from scoreprism._document.tables import marked
+from scoreprism._document.model import Block, Callout, Range, Section, Table, make_range, make_table
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import plural, write_percent
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import make_tasks
 from scoreprism._kernels.holm import holm
@@ -18,74 +20,95 @@ from scoreprism._sample.features import Encoder
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
 from scoreprism.curves import GroupingCurve
-from scoreprism.decomposition._advice import amount
 from scoreprism.displays import GroupingDisplay
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.report._evidence import alpha_of
-from scoreprism.report._model import Block, Notice, Section, Table
-from scoreprism.report._pieces import ends, enumerated, figure, pvalue, table
+from scoreprism.report._judgement import is_doubted
+from scoreprism.report._pieces import figure, write_title
 from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import RowCase, RowSubject, find_features
+from scoreprism.report._subject import Case, RowSubject, find_features
 
 #: Features that are weighed one by one; of more, those that a tree finds first.
 MOST_FEATURES = 25
 #: Features and regions that are shown at least, even if nothing is shown of them.
 _TOP, _REGIONS = 8, 5
+#: Models that are shown in full; of the second and third, so many features are tested.
+_FULL, _OTHERS = 3, 6
 #: Rows that features are weighed on, drawn at random from more.
 _SAMPLE = 20_000
 
 
-def grouping(case: RowCase) -> Section | None:
-    """The fourth section."""
-    model = case.first
-    result = model.basis(case.loss)
-    if len(model.chain.levels) < 3:
+def grouping(case: Case) -> Section | None:
+    """The fourth section: every model whose rows are known; the first ones in full, the rest in a table."""
+    if not case.has_rows or len(case.first.chain.levels) < 3:
         return None
+    lead: list[Finding] = []
+    blocks: list[Block] = [_overview(case)] if len(case.models) > 1 else []
+    for number, model in enumerate(list(case.models.values())[:_FULL], start=1):
+        found, parts = _look_at(case, model, number)
+        lead += found
+        blocks += parts
+    for model in list(case.models.values())[_FULL:]:
+        lead += _find_lead(case, model, [])
+    return Section("grouping", SECTIONS["grouping"], tuple(lead), tuple(blocks))
+
+
+def _look_at(case: Case, model: RowSubject, number: int) -> tuple[list[Finding], list[Block]]:
+    """What the features add to one model: in all, one by one, and where."""
+    result = model.basis(case.loss)
     blocks: list[Block] = []
     if case.binary and result.level_names[:3] == ("S", "C", "Q"):
-        blocks.append(_diagram(case, model))
-    gains: list[tuple[Any, ...]] = []
-    regions: list[Region] = []
+        blocks.append(_diagram(case, model, number))
+    adds: list[str] = []
     if model.features is not None:
-        gains, failed = feature_gains(case, model)
-        blocks += [_features(case, model, gains, len(failed))] if gains else []
-        blocks += [Notice("note", f"{name} was not weighed: {why}") for name, why in list(failed.items())[:_TOP]]
+        gains, failed = feature_gains(case, model, MOST_FEATURES if number == 1 else _OTHERS)
+        adds = [gain[0] for gain in gains if gain[3] <= alpha_of(case.level)]
+        if gains and adds:
+            blocks.append(_features(case, model, gains, len(failed), number))
+        elif gains:
+            blocks.append(Callout(Finding("no_feature_adds", model=model.name, n=len(gains))))
+        failures = list(failed.items())[:_TOP]
+        blocks += [Callout(Finding("unavailable", subject=name, facts={"reason": why})) for name, why in failures]
         regions = find_regions(model, model.features, case.seed) if case.binary else []
-        blocks.append(_rules(case, model, regions) if regions else Notice("note", _no_regions(case)))
-    return Section("grouping", SECTIONS["grouping"], _meaning(case, model, gains), tuple(blocks))
+        if any(region.pvalue <= alpha_of(case.level) for region in regions):
+            blocks.append(_rules(case, model, regions, number))
+        else:
+            facts = {} if case.binary else {"classes": model.k}
+            blocks.append(Callout(Finding("no_region", model=model.name, facts=facts)))
+    return _find_lead(case, model, adds), blocks
 
 
-def _meaning(case: RowCase, model: RowSubject, gains: list[tuple[Any, ...]]) -> str:
-    result = model.basis(case.loss)
-    name = result.names[1]
-    doubt = next((text for level, text in result._doubts if level in (1, 2)), None)
-    if doubt:
-        return f"Nothing is said of what the features add to {model.name}: {doubt}"
-    least = result.lower_bound(name, case.level).value
-    shown = [gain for gain in gains if gain[3] <= alpha_of(case.level)]
-    add = "adds" if len(shown) == 1 else "add"
-    most = f" Alone, {enumerated([gain[0] for gain in shown])} {add} to it." if shown else ""
-    if least > 0.0:
-        said = (
-            f"Rows to which {model.name} gives the same score differ in ways the features tell: a "
-            "model that used them fully "
-            f"would save at least {amount(least, result.risk)} of the {case.loss} loss.{most}"
-        )
-        return marked(said, result._mark)
-    test = model.grouping
-    if test is not None and test.pvalue <= alpha_of(case.level):
-        return (
-            f"The features know more than {model.name} ({pvalue(test.pvalue)}); how much a model that "
-            f"used them would save is not settled.{most}"
-        )
-    return (
-        f"That the features know more than {model.name} is not shown: no data can rule it out, these do "
-        f"not prove it.{most}"
-    )
+def _find_lead(case: Case, model: RowSubject, adds: list[str]) -> list[Finding]:
+    """What the conclusions say of the first step of information, and which features add alone."""
+    term = model.basis(case.loss).names[1]
+    found = [one.about(model.name) for one in case.conclusions[model.name] if one.term == term]
+    if adds:
+        found.append(Finding("feature_adds", model=model.name, facts={"features": adds}))
+    return found
 
 
-def feature_gains(case: RowCase, model: RowSubject) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
+def _overview(case: Case) -> Table:
+    """What the features add to each model, at least, and whether a test shows it."""
+    rows = []
+    for name, model in case.models.items():
+        result = model.basis(case.loss)
+        term, test = result.names[1], model.grouping
+        doubted = is_doubted(result, 1, 2) is not None or not np.isfinite(result.risk)
+        least = None if doubted else max(result._inference(term).lower_bound(case.level).value, 0.0)
+        share = least / result.risk if least and result.risk > 0.0 else None
+        rows.append((name, Range(least), share, None if test is None else test.pvalue))
+    columns = [
+        ("model", "model", "text"), ("bound", f"gain ({write_percent(case.level)})", "loss"),
+        ("share", "share of the loss", "share"), ("pvalue", "p (test)", "pvalue"),
+    ]  # fmt: skip
+    title = write_title(f"What a better model of these features would gain ({case.loss} loss)", case.mark)
+    return make_table("grouping-models", title, columns, rows)
+
+
+def feature_gains(
+    case: Case, model: RowSubject, most: int = MOST_FEATURES
+) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
     """What each feature alone adds to the score, starting from C as it was fitted; of many rows, on some of them."""
     sample = model.whole.sample
     if model.score_law is None:
@@ -94,7 +117,7 @@ def feature_gains(case: RowCase, model: RowSubject) -> tuple[list[tuple[Any, ...
     features = find_features(sample)
     assert features is not None  # noqa: S101 - the section asks for them
     names = feature_names(features.table)
-    chosen = range(len(names)) if len(names) <= MOST_FEATURES else _first(model)
+    chosen = range(len(names)) if len(names) <= most else _first(model, most)
     found, failed = [], {}
     for j in tracked(chosen, len(chosen), "features"):
         column = FeatureBlock("Q", features.columns[j], [features.columns[j]])
@@ -108,7 +131,7 @@ def feature_gains(case: RowCase, model: RowSubject) -> tuple[list[tuple[Any, ...
     return sorted(lines, key=lambda line: (line[3], -line[1])), failed
 
 
-def _alone(case: RowCase, model: RowSubject, sample: Sample, column: FeatureBlock) -> tuple[float, float, float]:
+def _alone(case: Case, model: RowSubject, sample: Sample, column: FeatureBlock) -> tuple[float, float, float]:
     """Gain of one feature, its lower bound and its p-value."""
     if np.unique(column.columns[0]).size < 2:
         refuse("a feature must have two values at least", "one", "It cannot add anything.")
@@ -126,10 +149,10 @@ def _alone(case: RowCase, model: RowSubject, sample: Sample, column: FeatureBloc
         chain = fit.link(score_law, fit.fit_levels(score_law))
         found = chain.decompose_at(case.losses[case.loss], "debiased", clip)
     inference = found._inference("grouping")
-    return found.terms["grouping"], found.lower_bound("grouping", case.level).value, inference.pvalue()
+    return found.terms["grouping"], inference.lower_bound(case.level).value, inference.pvalue()
 
 
-def _first(model: RowSubject) -> list[int]:
+def _first(model: RowSubject, most: int) -> list[int]:
     """The features that trees of the residuals use most."""
     from sklearn.ensemble import ExtraTreesRegressor
 
@@ -138,7 +161,7 @@ def _first(model: RowSubject) -> list[int]:
     codes = Encoder.fitted(features.columns)(features.columns).codes.T
     trees = ExtraTreesRegressor(100, max_depth=6, min_samples_leaf=20, random_state=model.seed)
     used = trees.fit(codes, as_residual(model)).feature_importances_
-    return sorted(np.argsort(-used)[:MOST_FEATURES].tolist())
+    return sorted(np.argsort(-used)[:most].tolist())
 
 
 def as_residual(model: RowSubject) -> Any:
@@ -150,68 +173,46 @@ def as_residual(model: RowSubject) -> Any:
     return (model.y == top) - calibrated[np.arange(model.n), top]
 
 
-def _features(case: RowCase, model: RowSubject, gains: list[tuple[Any, ...]], failed: int) -> Table:
+def _features(case: Case, model: RowSubject, gains: list[tuple[Any, ...]], failed: int, number: int) -> Table:
     columns = [
         ("feature", "feature", "text"), ("gain", "gain over the score", "number"),
-        ("bound", f"at least ({case.percent})", "number"), ("pvalue", "p (Holm)", "pvalue"),
+        ("bound", f"at least ({write_percent(case.level)})", "number"), ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     total = len(feature_names(model.sample.X))
+    tested = len(gains) + failed
     some = (
-        f" {len(gains) + failed} of {total} features were weighed, those that trees of the residuals use most."
-        if total > MOST_FEATURES
+        f" {tested} of {total} features were tested: those that trees of the residuals use most."
+        if tested < total
         else ""
     )
-    sample = f" Weighed on {_SAMPLE:,} rows drawn at random." if model.score_law is None else ""
+    sample = f" Tested on {_SAMPLE:,} rows drawn at random." if model.score_law is None else ""
     note = (
         "What each feature alone adds to the calibrated score; features share what they know, so gains "
         f"do not add up.{some}{sample}"
     )
-    few = gains[: max(_TOP, sum(gain[3] <= alpha_of(case.level) for gain in gains))]
-    less = f" {len(gains) - len(few)} more are not shown to add anything." if len(few) < len(gains) else ""
-    mark = model.basis(case.loss)._mark
-    title = f"What each feature adds to {model.name} ({case.loss} loss{f', {mark}' if mark else ''})"
-    return table("features", title, columns, few, note + less)
+    few = [gain for gain in gains if gain[3] <= alpha_of(case.level)]
+    less = f" {plural(len(gains) - len(few), 'other')} do not add significantly." if len(few) < len(gains) else ""
+    title = write_title(f"What each feature adds to {model.name} ({case.loss} loss)", model.basis(case.loss)._mark)
+    return make_table(f"features-{number}", title, columns, few, note + less)
 
 
-def _no_regions(case: RowCase) -> str:
-    if not case.binary:
-        return "Regions in words are found for two classes."
-    return (
-        "No region of the features was found in which outcomes differ from the recalibrated score: too "
-        "few rows, or nothing to find."
-    )
-
-
-def _rules(case: RowCase, model: RowSubject, regions: list[Region]) -> Table:
+def _rules(case: Case, model: RowSubject, regions: list[Region], number: int) -> Table:
     columns = [
         ("region", "region", "text"), ("rows", "rows", "count"), ("calibrated", "score, recalibrated", "short"),
         ("observed", "observed", "short"), ("difference", "difference", "short"),
-        ("interval", f"{case.percent} interval", "short"),
+        ("interval", f"{write_percent(case.level)} interval", "short"),
         ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
-    rows = []
     few = regions[: max(_REGIONS, sum(region.pvalue <= alpha_of(case.level) for region in regions))]
-    for region in few:
-        interval = ends(*region.interval(case.level))
-        shown = (
-            region.words,
-            region.rows,
-            region.calibrated,
-            region.observed,
-            region.difference,
-            interval,
-            region.pvalue,
-        )
-        rows.append(shown)
+    rows = [
+        (r.words, r.rows, r.calibrated, r.observed, r.difference, make_range(*r.interval(case.level)), r.pvalue)
+        for r in few
+    ]
     note = "Regions were found by a small tree on one half of the rows, and are judged on the other half."
-    sure = any(region.pvalue <= alpha_of(case.level) for region in regions)
-    title = (
-        f"Where {model.name} is wrong at equal scores" if sure else f"Where {model.name} may be wrong: none is shown"
-    )
-    return table("regions", title, columns, rows, note)
+    return make_table(f"regions-{number}", f"Where {model.name} is wrong at equal scores", columns, rows, note)
 
 
-def _diagram(case: RowCase, model: RowSubject) -> Block:
+def _diagram(case: Case, model: RowSubject, number: int) -> Block:
     curve = GroupingCurve.from_chain(model.chain.up_to(2), level=case.level, name=model.name)
     columns = [
         ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"),
@@ -223,7 +224,7 @@ def _diagram(case: RowCase, model: RowSubject) -> Block:
         (float(x), float(c), *(float(v) for v in q), float(spread))
         for x, c, q, spread in zip(curve.x, curve.calibrated, curve.quantiles, curve.spread, strict=True)
     ]
-    data = table("grouping-data", "P(Y = 1 | X) among rows of similar scores", columns, rows)
+    data = make_table(f"grouping-data-{number}", "P(Y = 1 | X) among rows of similar scores", columns, rows)
     widest = int(np.argmax(curve.spread))
     described = (
         "Among rows of similar scores, quantiles of the estimated chance given all features; it "
@@ -234,4 +235,4 @@ def _diagram(case: RowCase, model: RowSubject) -> Block:
     def draw(ax: Any) -> None:
         GroupingDisplay([curve]).plot(ax)
 
-    return figure("grouping", f"Grouping diagram of {model.name}", described, draw, data, size=(4.3, 4.5))
+    return figure(f"grouping-{number}", f"Grouping diagram of {model.name}", described, draw, data, size=(4.3, 4.5))

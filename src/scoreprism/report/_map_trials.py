@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from scoreprism._core.checks import refuse
 from scoreprism._fitting.candidates import judge_candidate
 from scoreprism._fitting.chain_fit import ChainFit, fit_alone
 from scoreprism._fitting.learners import OwnMap
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 
@@ -62,6 +63,12 @@ class MapTable:
         return next(gain for gain in self.gains if (gain.name, gain.loss) == (name, loss))
 
 
+@cache
+def _usual_maps(binary: bool) -> list[Calibrator]:
+    """The maps that a report tries of itself, which are parsed once and for all."""
+    return [CALIBRATORS[name]()._parsed() for name in TRIED[binary]]
+
+
 def judge_maps(
     fit: ChainFit, losses: dict[str, ProperLoss], asked: Sequence[str | Calibrator], level: float
 ) -> MapTable:
@@ -70,14 +77,13 @@ def judge_maps(
     gains: list[Gain] = []
     failed: dict[str, str] = {}
     z = quantile(level, two_sided=True)
-    for one in asked or TRIED[binary]:
-        calibrator = get_calibrator(one)
+    for calibrator in map(get_calibrator, asked) if asked else _usual_maps(binary):
         name = calibrator.name
         if not binary and not calibrator.multiclass:
             failed[name] = "it is a map of two classes"
             continue
         try:
-            fits = fit_alone(fit, OwnMap(name, calibrator._parsed()), PARTITIONS).fits
+            fits = fit_alone(fit, OwnMap(name, calibrator._parsed() if asked else calibrator), PARTITIONS).fits
         except ScoreprismError as error:
             failed[name] = str(error)
             continue

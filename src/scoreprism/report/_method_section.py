@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scoreprism.report._model import Block, Notice, Origin, Section, Table
-from scoreprism.report._pieces import table
+from scoreprism._document.model import Block, Callout, Origin, Paragraph, Section, Table, make_table
+from scoreprism._document.versions import versions
+from scoreprism._findings.wording import plural, write_amount, write_count, write_share
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import AnyCase, RowCase, RowSubject
-from scoreprism.report._versions import versions
+from scoreprism.report._subject import Case
+from scoreprism.scale import Partial
 
 #: What the words and letters of the decomposition stand for.
 SYMBOLS = {
     "S": "the score: the predicted probability of the outcome Y",
-    "C": "P(Y | S), the calibrated score: the rates that follow each score, fitted out of sample",
+    "C": "P(Y | S), the calibrated score: the event rate at each score, fitted out of sample",
     "Q": "P(Y | S, X): the chances given score and features X, fitted out of sample, or given",
     "Π": "P(Y | Z): the chances given a latent state Z",
     "reliability": "E[ℓ(S, Y) − ℓ(C, Y)] = E d(S, C), with the divergence d of the loss ℓ",
@@ -26,90 +27,127 @@ SYMBOLS = {
 }
 
 #: Where the methods come from.
-REFERENCES = (
-    "Charpentier & Fernandes Machado: Decomposing probabilistic scores (the decomposition)",
-    "Bröcker (2009): reliability, sufficiency, and the decomposition of proper scores",
-    "Dimitriadis, Gneiting & Jordan (2021): stable reliability diagrams (isotonic, CORP)",
-    "Ehm, Gneiting, Jordan & Krüger (2016): elementary losses and Murphy diagrams",
-    "Perez-Lebel, Le Morvan & Varoquaux (2023): the grouping loss",
-    "Austin & Steyerberg (2019): ICI, E50, E90, Emax",
-    "Vickers & Elkin (2006): net benefit",
-    "Hu & Wu (2024): the calibration decision loss",
-    "Holm (1979): adjustment for several tests",
+REFERENCES = {
+    "decomposition": "Charpentier & Fernandes Machado: Decomposing probabilistic scores (the decomposition)",
+    "sufficiency": "Bröcker (2009): reliability, sufficiency, and the decomposition of proper scores",
+    "corp": "Dimitriadis, Gneiting & Jordan (2021): stable reliability diagrams (isotonic, CORP)",
+    "murphy": "Ehm, Gneiting, Jordan & Krüger (2016): elementary losses and Murphy diagrams",
+    "grouping": "Perez-Lebel, Le Morvan & Varoquaux (2023): the grouping loss",
+    "ici": "Austin & Steyerberg (2019): ICI, E50, E90, Emax",
+    "net_benefit": "Vickers & Elkin (2006): net benefit",
+    "decision_loss": "Hu & Wu (2024): the calibration decision loss",
+    "holm": "Holm (1979): adjustment for several tests",
+}
+
+
+#: What a report from sums rests on beside the first references, and on nothing of curves or net benefit.
+_OF_SUMS = (
+    "Spiegelhalter (1986): a test of calibration",
+    "DeLong, DeLong & Clarke-Pearson (1988): the error of the AUC",
 )
+_OF_CHANGES = "Zou & Donner (2008): intervals of changes"
 
 
-def _rows(model: RowSubject) -> str:
-    given = model.whole.sample.n
-    return f"{model.n:,}" + (f" of {given:,}; the others have weight 0" if model.n < given else "")
-
-
-def method(case: RowCase, origin: Origin, settings: Mapping[str, Any]) -> Section:
+def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
     """The last section."""
     model = case.first
-    counts = model.outcomes
-    shares = ", ".join(f"{label}: {count:,}" for label, count in zip(model.labels[:12], counts, strict=False))
-    facts: list[tuple[str, str]] = [
-        ("file", origin.name),
-        ("SHA-256", origin.sha256 or "–"),
-        ("rows", _rows(model)),
-    ]
-    facts += [("outcomes", shares)]
+    facts: list[tuple[str, str]] = [("file", origin.name)]
+    facts += [("SHA-256", origin.sha256)] if origin.sha256 else []
+    facts += [("rows", write_count(model.n))]
+    counts = zip(model.labels[:12], model.outcomes, strict=False)
+    facts.append(("outcomes", ", ".join(f"{label}: {write_count(count)}" for label, count in counts)))
     if case.binary:
         facts.append(("scores are probabilities of", model.labels[1]))
-    facts += [(str(key).replace("_", " "), str(value)) for key, value in origin.details.items()]
+    facts += list(flatten(origin.details)) + ([] if case.has_rows else _sum_facts(model.partial))
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
-    laws = [(name, note) for name, one in case.models.items() for note in (*one.fit.notes, *one.fit.describe())]
-    said = (
-        f"Every number here was computed from {model.n:,} rows with seed {case.seed}: the same "
-        "data, versions and choices give it again, "
-        "to the last digit."
+    blocks: list[Block] = [facts_table(facts), *([] if case.has_rows else [_exactness(case)]), *_tables(case, model.k)]
+    blocks += [Callout(one) for one in case.findings if one.severity == "provenance"]
+    blocks += [Paragraph(note) for note in case.notes]
+    same = f"with seed {case.seed}: the same data, versions and choices give it again, to the last digit"
+    if case.has_rows:
+        said = f"Every number here was computed from {write_count(model.n)} rows {same}."
+    else:
+        rows = f"sums over {write_count(model.n)} rows, which were read where they are and never held in memory"
+        said = f"Every number here was computed from {rows}, {same}."
+    return Section("method", SECTIONS["method"], (), (Paragraph(said), *blocks))
+
+
+def flatten(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """How data were read, a line each: nested names one by one, lists in words."""
+    for key, value in details.items():
+        name = str(key).replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from ((f"{name}: {inner}", text) for inner, text in flatten(value))
+        elif isinstance(value, (list, tuple)):
+            yield name, ", ".join(map(str, value))
+        else:
+            yield name, write_count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _sum_facts(partial: Partial) -> list[tuple[str, str]]:
+    settings = partial.settings
+    facts = [("target", settings.target)]
+    facts += [("weights", settings.sample_weight)] if settings.sample_weight is not None else []
+    if settings.fold is None:
+        return [*facts, ("folds", "drawn within cells: rows are treated as independent")]
+    how = f"hash of {settings.fold}" if settings.fold_hash else f"column {settings.fold}"
+    return [*facts, ("folds", f"{len(partial.folds)}, from the {how}")]
+
+
+def _exactness(case: Case) -> Table:
+    """What summing by cell did, beside what chance does."""
+    rows: list[tuple[Any, ...]] = []
+    for model in case.models.values():
+        what = plural(model.partial.n_keys, "distinct score" if model.partial.exact else "cell")
+        for name, result in model.decompositions.items():
+            error = min(result.std_error.values())
+            moved = result.quantisation_error
+            share = write_share(moved / error) if error > 0.0 and moved > 0.0 else "–"
+            bound = "0, exact" if model.partial.exact else write_amount(moved, 2)
+            rows.append((model.name, name, what, bound, write_amount(error, 2), share))
+    columns = [
+        ("model", "model", "text"), ("loss", "loss", "text"), ("cells", "summed by", "text"),
+        ("quantisation", "terms moved by up to", "text"), ("std_error", "standard error", "text"),
+        ("ratio", "share of it", "text"),
+    ]  # fmt: skip
+    note = (
+        "With at most as many distinct scores as cells nothing is lost. Otherwise the loss of the score is exact, and "
+        "C is evaluated on cells, which moves reliability and refinement by up to about this, one against the other."
     )
-    blocks = [facts_table(facts), *tables_of(case, model.k, laws, case.notes)]
-    return Section("method", SECTIONS["method"], said, tuple(blocks))
+    return make_table("exactness", "What is exact, and what is quantised", columns, rows, note)
+
+
+def _references(case: Case) -> list[str]:
+    if case.has_rows:
+        return list(REFERENCES.values())
+    keys = ["decomposition", "sufficiency", "holm"]
+    keys += ["grouping"] if "grouping" in case.first.main.names else []
+    drift = case.first.partials[-1].settings.time is not None
+    return [*(REFERENCES[key] for key in keys), *_OF_SUMS, *([_OF_CHANGES] if drift else [])]
 
 
 def facts_table(facts: Sequence[tuple[str, str]]) -> Table:
     """Data and choices, a line each."""
-    return table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
+    return make_table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
 
 
-def tables_of(
-    case: AnyCase,
-    k: int,
-    laws: Sequence[tuple[str, str]],
-    notes: Sequence[str],
-    references: Sequence[str] = REFERENCES,
-) -> list[Block]:
+def _tables(case: Case, k: int) -> list[Table]:
     """Formulas, symbols, laws, versions and references."""
-    blocks: list[Block] = []
     formulas = [
         (name, loss.formula(k), "strictly proper" if loss.strictly_proper else "proper")
         for name, loss in case.losses.items()
     ]
-    blocks.append(
-        table(
-            "formulas",
-            "Losses",
-            [("loss", "loss", "text"), ("formula", "formula", "text"), ("kind", "kind", "text")],
-            formulas,
-        )
-    )
     result = case.first.decompositions[case.loss]
     used = [(word, SYMBOLS[word]) for word in (*result.level_names, *result.names) if word in SYMBOLS]
-    columns = [("word", "word", "text"), ("stands_for", "stands for", "text")]
-    blocks.append(table("symbols", "The decomposition", columns, used))
-    blocks.append(table("laws", "Laws", [("model", "model", "text"), ("law", "how it was fitted", "text")], laws))
-    blocks.append(
-        table(
-            "versions",
-            "Versions",
-            [("package", "package", "text"), ("version", "version", "text")],
-            list(versions().items()),
-        )
-    )
-    blocks += [Notice("note", note) for note in notes]
-    blocks.append(
-        table("references", "References", [("reference", "source", "text")], [(line,) for line in references])
-    )
-    return blocks
+    laws = [(name, one.text) for name, model in case.models.items() for one in model.origins]
+    columns: dict[str, tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]] = {
+        "formulas": ("Losses", ("loss", "formula", "kind"), formulas),
+        "symbols": ("The decomposition", ("word", "stands for"), used),
+        "laws": ("How C and Q were fitted", ("model", "how"), laws),
+        "versions": ("Versions", ("package", "version"), list(versions().items())),
+        "references": ("References", ("source",), [(line,) for line in _references(case)]),
+    }
+    return [
+        make_table(key, title, [(head.replace(" ", "_"), head, "text") for head in heads], rows)
+        for key, (title, heads, rows) in columns.items()
+    ]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from scoreprism._document.model import Block, Callout, Figure, Section, Table, make_range, make_table
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import write_percent
 from scoreprism._maps.order import judge_order
 from scoreprism.calibrators import SelectedCalibrator
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays import CalibrationMapDisplay
 from scoreprism.report._map_trials import CHOOSER, CHOSEN
-from scoreprism.report._model import Block, Figure, Notice, Section, Table
-from scoreprism.report._pieces import ends, figure, span, table
+from scoreprism.report._pieces import figure
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import RowCase, RowSubject
+from scoreprism.report._subject import Case, RowSubject
 
 #: Of more models than these only the best maps are shown, and the one that chooses.
 _FEW_MODELS, _BEST = 2, 2
@@ -23,56 +26,42 @@ _FEW_MODELS, _BEST = 2, 2
 _PLACES = np.array([0.01, 0.05, *(0.1 * i for i in range(1, 10)), 0.95, 0.99])
 
 
-def recalibration(case: RowCase) -> Section:
-    """The third section."""
+def recalibration(case: Case) -> Section | None:
+    """The third section: of models whose rows are known."""
+    if not case.has_rows:
+        return None
     blocks: list[Block] = [gains_table(case)]
     choice = _choice_table(case)
     blocks += [choice] if choice is not None else []
-    blocks += [Notice("note", _described(model)) for model in case.models.values()]
     for model in case.models.values():
-        if getattr(model.map, "contradiction_", None) is not None:
-            said = model.map.describe_contradiction("`order`='any' follows them")
-            blocks.append(Notice("warning", said if len(case.models) == 1 else f"{model.name}: {said}"))
-    if case.binary:
-        blocks.append(_picture(case))
-    for model in case.models.values():
-        blocks += [
-            Notice("note", f"{model.name}: {name} was left out, {why}") for name, why in model.maps.failed.items()
-        ]
-    return Section("recalibration", SECTIONS["recalibration"], _meaning(case), tuple(blocks))
+        blocks.append(Callout(_find_map(model)))
+        contradiction = getattr(model.map, "contradiction", None)
+        if contradiction is not None:
+            blocks.append(Callout(contradiction if len(case.models) == 1 else contradiction.about(model.name)))
+    changed = [m for m in case.models.values() if getattr(m.map, "selected_", m.map.name) != "identity"]
+    if case.binary and changed:
+        blocks.append(_picture(changed))
+    for name, model in case.models.items():
+        failed = model.maps.failed.items()
+        blocks += [Callout(Finding("left_out", model=name, subject=one, facts={"reason": why})) for one, why in failed]
+    return Section("recalibration", SECTIONS["recalibration"], (_find_gain(case),), tuple(blocks))
 
 
-def _meaning(case: RowCase) -> str:
+def _find_gain(case: Case) -> Finding:
     """The gain of the map that chooses inside each fold; the best of several looks better than it is."""
     model = case.first
     maps = model.maps
     gain, best = maps.of(maps.honest, case.loss), maps.best
-    how = "choosing the map inside each fold" if maps.chooses else f"by {best}"
-    if not np.isfinite(gain.before):
-        return (
-            f"Recalibration makes the {case.loss} loss of {model.name} finite: {gain.after:.4f} out of sample, {how}."
-        )
-    interval = f"{span(gain.gain, gain.gain, 4).split(' to ')[0]}, {span(gain.low, gain.high, 4)}"
-    after = f"{gain.before:.4f} to {gain.after:.4f} out of sample, {how} (gain {interval})"
-    did = "" if best in (CHOOSER, maps.honest) else f"; {best} did best"
-    if gain.low > 0.0:
-        return f"Recalibration takes the {case.loss} loss of {model.name} from {after}{did}."
-    if getattr(model.map, "selected_", "") == "identity":
-        what = f"No map clearly lowers the {case.loss} loss of {model.name}, {gain.before:.4f}, out of fold"
-        seen = " Miscalibration is shown, but it is too small, or of a shape that these maps do not follow."
-        return f"{what}: leave its scores as they are.{seen if model.miscalibrated else ''}"
-    if gain.gain > 0.0:
-        return f"Recalibration takes the {case.loss} loss of {model.name} from {after}: no gain is shown{did}."
-    if model.miscalibrated:
-        why = (
-            "its miscalibration is shown, but too small for maps fitted on so few rows, or of a shape "
-            "they do not follow"
-        )
-        return f"Recalibration does not lower the {case.loss} loss of {model.name} here ({after}): {why}."
-    return f"Recalibration does not lower the {case.loss} loss of {model.name} ({after}): leave it as it is."
+    facts = {
+        "loss": case.loss, "before": gain.before, "after": gain.after, "chooses": maps.chooses,
+        "identity": getattr(model.map, "selected_", "") == "identity", "miscalibrated": model.miscalibrated,
+    }  # fmt: skip
+    facts |= {} if best in (CHOOSER, maps.honest) else {"best": best}
+    about = {"value": gain.gain, "low": gain.low, "high": gain.high, "confidence_level": case.level}
+    return Finding("map_gain", model=model.name, subject=best, **about, facts=facts)
 
 
-def gains_table(case: RowCase) -> Table:
+def gains_table(case: Case) -> Table:
     """Losses before and after recalibration."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -85,15 +74,18 @@ def gains_table(case: RowCase) -> Table:
             tried = [name for name in tried if name in (*tried[:_BEST], model.maps.honest)]
         for name in tried:
             gains = [model.maps.of(name, loss) for loss in case.losses]
-            cells = (cell for gain in gains for cell in (gain.after, ends(gain.low, gain.high, gain.gain)))
+            cells = (cell for gain in gains for cell in (gain.after, make_range(gain.low, gain.high, gain.gain)))
             rows.append((model.name, _named(name), *cells))
     columns = [("model", "model", "text"), ("map", "map", "text")]
     for loss in case.losses:
-        columns += [(f"{loss}_loss", f"{loss} loss", "loss"), (f"{loss}_gain", f"gain ({case.percent})", "signed")]
-    note = "Every map is fitted without the rows it is judged on. The best of several looks a little better than it is"
+        columns += [
+            (f"{loss}_loss", f"{loss} loss", "loss"),
+            (f"{loss}_gain", f"gain ({write_percent(case.level)})", "signed"),
+        ]
+    note = "Every map is fitted without the rows that judge it. The best of several looks a little better than it is"
     if any(model.maps.chooses for model in case.models.values()):
         note += f"; “{CHOSEN}” chooses a map anew inside each fold, so no choice flatters it"
-    return table("recalibration", "Losses before and after recalibration, smallest first", columns, rows, f"{note}.")
+    return make_table("recalibration", "Losses before and after recalibration", columns, rows, f"{note}.")
 
 
 def _named(name: str) -> str:
@@ -101,7 +93,7 @@ def _named(name: str) -> str:
     return CHOSEN if name == CHOOSER else name
 
 
-def _choice_table(case: RowCase) -> Table | None:
+def _choice_table(case: Case) -> Table | None:
     """The candidates of the maps that are handed over, with their out-of-fold losses."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -121,31 +113,28 @@ def _choice_table(case: RowCase) -> Table | None:
         ("above", "above the best", "loss"), ("error", "standard error", "loss"), ("chosen", "choice", "text"),
     ]  # fmt: skip
     note = (
-        "Simplest first. Chosen is the first whose distance above the best is at most its standard error. Folds are "
-        "drawn anew for the choice, so losses differ a little from those of other tables."
+        "Simplest first. The first whose distance above the best is at most its standard error is chosen. The choice "
+        "has folds of its own, so losses differ a little from those of other tables."
     )
-    return table("choice", "How the map was chosen", columns, rows, note)
+    return make_table("choice", "How the map was chosen", columns, rows, note)
 
 
-def _described(model: RowSubject) -> str:
-    """The map that is handed over, by name, and what it does to the ranking."""
+def _find_map(model: RowSubject) -> Finding:
+    """The map that is handed over, and what it does to the ranking."""
     fitted = model.map
     name = getattr(fitted, "selected_", fitted.name)
-    how = ", chosen by cross-validation" if isinstance(fitted, SelectedCalibrator) and fitted.losses_ else ""
+    facts: dict[str, Any] = {"chosen": isinstance(fitted, SelectedCalibrator) and bool(fitted.losses_)}
+    about: dict[str, Any] = {"model": model.name, "subject": name}
     if name == "identity":
-        return f"The map of {model.name} is the identity{how}: its scores are left as they are."
+        return Finding("map_chosen", **about, facts=facts)
     kept, ties = judge_order(fitted.map_, model.map_input)
     if model.k > 2:
-        effect = "keeps" if kept else "may change"
-        return f"The map of {model.name} is {name}{how}: it {effect} the order of the classes within rows."
+        return Finding("map_chosen", **about, facts={**facts, "effect": "classes_kept" if kept else "classes_changed"})
     pair = model.law, fitted.calibrate(model.law)
-    before, after = (f"{roc_auc_score(model.y, score, sample_weight=model.weight):.4f}" for score in pair)
-    if kept and not ties:
-        return f"The map of {model.name} is {name}{how}: it keeps the order of the scores, and so the AUC, {before}."
-    effect = "keeps the order of the scores, but makes some equal" if kept else "does not keep the order of the scores"
-    if np.ptp(pair[1]) == 0.0:
-        effect = "gives every row the same probability"
-    return f"The map of {model.name} is {name}{how}: it {effect} (AUC on these rows {before} before, {after} after)."
+    before, after = (float(roc_auc_score(model.y, score, sample_weight=model.weight)) for score in pair)
+    effect = "kept" if kept and not ties else "ties" if kept else "reversed"
+    effect = "constant" if np.ptp(pair[1]) == 0.0 else effect
+    return Finding("map_chosen", **about, facts={**facts, "effect": effect, "auc_before": before, "auc_after": after})
 
 
 def _curve(model: RowSubject) -> CalibrationMap:
@@ -153,8 +142,8 @@ def _curve(model: RowSubject) -> CalibrationMap:
     return calibration_map(model.sample, None, model.map, name=f"{model.name}: {name}")
 
 
-def _picture(case: RowCase) -> Figure:
-    maps = [_curve(model) for model in case.models.values()]
+def _picture(models: Sequence[RowSubject]) -> Figure:
+    maps = [_curve(model) for model in models]
     rows = [
         (one.name, float(place), float(np.interp(place, one.x, one.y)))
         for one in maps
@@ -162,12 +151,12 @@ def _picture(case: RowCase) -> Figure:
         if one.support[0] <= place <= one.support[1]
     ]
     columns = [("map", "map", "text"), ("score", "score", "short"), ("calibrated", "becomes", "short")]
-    data = table("maps-data", "The map of each model, where it has seen scores", columns, rows)
+    data = make_table("maps-data", "The map of each model, where it has seen scores", columns, rows)
 
     def draw(ax: Any) -> None:
         CalibrationMapDisplay(maps).plot(ax)
 
-    described = "The recalibrated probability against the score, by the map of each model, fitted on all rows."
+    described = "The recalibrated probability against the score, by each map that changes scores, fitted on all rows."
     return figure(
         "maps", "The map of each model", described, draw, data, size=(4.3, 3.9 + 0.17 * max(len(maps) - 3, 0))
     )

@@ -1,111 +1,316 @@
-"""Section 6: the same terms per group and per period (days to years, whichever leaves enough rows in each)."""
+"""Section 6: the same terms per segment and per period (days to years, whichever leaves enough rows in each)."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.labels import distinct
-from scoreprism._document.tables import marked
-from scoreprism._kernels.holm import holm
-from scoreprism.displays._decomposition_bars import known_of
+from scoreprism._core.labels import distinct, key_order
+from scoreprism._core.progress import tracked
+from scoreprism._document.model import Block, Callout, Figure, Section, Table, make_range, make_table
+from scoreprism._findings.finding import Finding, of_severity
+from scoreprism._findings.wording import plural, write_percent, write_share
+from scoreprism._kernels.holm import MARKED, holm
+from scoreprism._kernels.term_intervals import quantile
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.estimation._segments import decompose_segments
-from scoreprism.exceptions import InputError, ScoreprismWarning
+from scoreprism.exceptions import InputError, ScoreprismError, ScoreprismWarning
 from scoreprism.report._evidence import alpha_of
-from scoreprism.report._model import Block, Notice, Section
-from scoreprism.report._pieces import ends, enumerated, figure, table
+from scoreprism.report._pieces import estimate_cell, figure, write_title
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import AnyCase, RowCase, RowSubject
-from scoreprism.report._tables import told_cell
+from scoreprism.report._subject import Case, RowSubject, Subject
+from scoreprism.report._sum_subject import SummedScores, SumSubject
+from scoreprism.scale import Drift, Partial, ScaledDecomposition
 
 #: Rows of a segment at least, rows of its rarer outcome at least, and segments or periods at most.
 LEAST, RAREST, MOST = 100, 10, 24
+#: Periods of sums at most: the last ones.
+MOST_PERIODS = 60
 #: Rows that half of the periods should have.
 _ENOUGH = 200
-#: Segments that a sentence names at most.
-_LISTED = 6
+#: Models whose segments are shown in full.
+_FULL = 3
+MISSING = "(missing)"
 
 
-def segments(case: RowCase) -> Section | None:
-    """The sixth section."""
-    sample = case.first.sample
-    by = {column: name_segments(labels, column) for column, labels in sample.segments.items()}
+class Rates(NamedTuple):
+    """How many events a segment had and how many were predicted, with the interval of their ratio."""
+
+    observed: float  # event rate
+    expected: float  # mean score
+    ratio: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, sums: FloatSums, level: float) -> Rates:
+        """From Σw, Σwy, Σws and Σw²(y − ratio·s)², by a large-sample law."""
+        if not sums.expected > 0.0:
+            return cls(sums.observed / sums.weight, 0.0, math.nan, math.nan, math.nan)
+        ratio = sums.observed / sums.expected
+        reach = quantile(level, two_sided=True) * math.sqrt(sums.squares(ratio)) / sums.expected
+        rates = sums.observed / sums.weight, sums.expected / sums.weight
+        return cls(*rates, ratio, max(ratio - reach, 0.0), ratio + reach)
+
+    @property
+    def direction(self) -> str:
+        """Whether predictions are too high or too low, and by how much, where that is significant."""
+        if not math.isfinite(self.ratio) or self.low <= 1.0 <= self.high or self.ratio <= 0.0:
+            return "–"
+        off = 1.0 / self.ratio - 1.0
+        return f"too {'high' if off > 0 else 'low'} by {write_share(abs(off))}"
+
+
+class FloatSums(NamedTuple):
+    """Sums over the rows of a segment."""
+
+    weight: float
+    observed: float
+    expected: float
+    squares: Callable[[float], float]  # of ratio
+
+
+@dataclass(frozen=True)
+class SegmentColumn:
+    """The segments of one column, or the periods, of one model."""
+
+    name: str  # as sentences call it
+    title: str  # as headings call it: periods with their length
+    is_time: bool
+    found: SegmentDecompositions | None
+    rates: Mapping[Any, Rates]
+    findings: tuple[Finding, ...]  # what was left out
+
+
+def segments(case: Case) -> Section | None:
+    """The sixth section: every model; the first ones in full, the rest in a table."""
+    every = {name: list(_columns(case, model)) for name, model in case.models.items()}
+    if not any(every.values()):
+        return None
+    lead: list[Finding] = []
+    blocks: list[Block] = [_overview(case, every)] if len(every) > 1 else []
+    for number, (name, columns) in enumerate(list(every.items())[:_FULL]):
+        lead += _find_lead(case, case.models[name], columns)
+        blocks += _show(case, name, columns, number)
+    return Section("segments", SECTIONS["segments"], tuple(lead), tuple(blocks))
+
+
+def _columns(case: Case, model: Subject) -> Iterator[SegmentColumn]:
+    """Every column of segments, and the periods."""
+    if isinstance(model, SumSubject):
+        for partial in model.partials:
+            yield from (_of_sums(case, model, partial, column) for column in partial.settings.keys)
+        return
+    assert isinstance(model, RowSubject)  # noqa: S101 - there are two kinds
+    sample = model.sample
+    for column, labels in sample.segments.items():
+        yield _of_rows(case, model, column, name_segments(labels, column))
     if sample.time is not None:
         what, labels = periods(sample.time)
-        by[f"time, in {what}"] = labels
-    if not by:
-        return None
+        yield _of_rows(case, model, "time", labels, what)
+
+
+# ── what is found ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _adjust(columns: Sequence[SegmentColumn]) -> dict[tuple[str, Any], float]:
+    """Evidence of miscalibration in each segment, adjusted by Holm's method over all segments of all columns."""
+    raw = {
+        (column.title, segment): result._inference("reliability").pvalue()
+        for column in columns
+        if column.found is not None
+        for segment, result in (column.found.floored or column.found).decompositions.items()
+    }
+    return dict(zip(raw, holm(list(raw.values())), strict=True))
+
+
+def _find_lead(case: Case, model: Subject, columns: Sequence[SegmentColumn]) -> list[Finding]:
+    """In which segments a model is miscalibrated, and which columns have none that is large enough."""
+    pvalues = _adjust(columns)
+    about: dict[str, Any] = {"model": model.name, "n": len(pvalues), "confidence_level": case.level}
+    small = [column.name for column in columns if column.found is None]
+    found = []
+    wrong = _list_worst(case, columns, pvalues)
+    if wrong:
+        found.append(Finding("segment_miscalibrated", **about, facts={"segments": wrong}))
+    elif pvalues:
+        found.append(Finding("segments_none", **about, facts={"overall": model.miscalibrated}))
+    if small:
+        facts = {"rarer": RAREST, **({"columns": small} if pvalues else {})}
+        found.append(Finding("segments_too_small", model=model.name, n=LEAST, facts=facts))
+    return found
+
+
+def _list_worst(case: Case, columns: Sequence[SegmentColumn], pvalues: Mapping[tuple[str, Any], float]) -> list[str]:
+    """Segments that are significantly miscalibrated, the largest reliability first."""
+    names = {column.title: column.name for column in columns}
+    sizes = {
+        (column.title, segment): result.terms["reliability"]
+        for column in columns
+        if column.found is not None
+        for segment, result in (column.found.floored or column.found).decompositions.items()
+    }
+    wrong = [key for key, p in pvalues.items() if p <= alpha_of(case.level)]
+    return [f"{names[title]} {str(segment).strip()}" for title, segment in sorted(wrong, key=lambda key: -sizes[key])]
+
+
+def _overview(case: Case, every: Mapping[str, Sequence[SegmentColumn]]) -> Table:
+    """In how many segments each model is miscalibrated."""
+    rows = []
+    for name, columns in every.items():
+        pvalues = _adjust(columns)
+        wrong = _list_worst(case, columns, pvalues)
+        named = ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
+        rows.append((name, len(pvalues), len(wrong), named or "–"))
+    columns_ = [
+        ("model", "model", "text"), ("segments", "segments", "count"), ("miscalibrated", "miscalibrated", "count"),
+        ("which", "which", "text"),
+    ]  # fmt: skip
+    return make_table("segments-models", "Segments in which each model is miscalibrated (Holm)", columns_, rows)
+
+
+def _show(case: Case, name: str, columns: Sequence[SegmentColumn], number: int) -> list[Block]:
+    """Tables and figures of one model."""
+    pvalues = _adjust(columns)
+    several = len(case.models) > 1
     blocks: list[Block] = []
-    every: dict[str, SegmentDecompositions] = {}
-    for column, labels in by.items():
-        found, left_out = _found(case, case.first, column, labels)
-        blocks += [Notice("note", f"{column}: {text}") for text in left_out]
-        if found is not None:
-            every[column] = found
-    pvalues = adjusted(every)
-    for number, (column, found) in enumerate(every.items()):
-        blocks += shown_by(case, column, found, number, pvalues)
-    mark = next((mark_of(found) for found in every.values()), "")
-    if every and not isinstance(case.cv, (int, np.integer)):
-        blocks.append(
-            Notice("note", "Inside segments, laws are fitted in five random folds, whatever the splits above.")
-        )
-    shown = [f"{c} {str(s).strip()}" for (c, s), p in pvalues.items() if p <= alpha_of(case.level)]
-    left = [column for column in by if column not in every]
-    said = marked(meaning(case, shown, len(pvalues), left), mark)
-    return Section("segments", SECTIONS["segments"], said, tuple(blocks))
+    for place, column in enumerate(columns):
+        blocks += [Callout(one) for one in column.findings]
+        if column.found is None:
+            continue
+        key = f"{number + 1}-{place + 1}"
+        title = f"{name} by {column.title}" if several else f"By {column.title}"
+        blocks.append(_segment_table(case, column, pvalues, f"segments-{key}", title))
+        if column.is_time and len(column.found.decompositions) > 1:
+            blocks += _show_drift(case, Drift.of(column.found, "first"), key, title)
+        else:
+            blocks += _segment_figure(case, column, f"segments-figure-{key}", title)
+    if columns and case.has_rows and not isinstance(case.cv, (int, np.integer)):
+        blocks.append(Callout(Finding("approximated", facts={"folds": 5})))
+    return blocks
 
 
-def mark_of(found: SegmentDecompositions) -> str:
+def _segment_table(case: Case, column: SegmentColumn, pvalues: Mapping[Any, float], key: str, title: str) -> Table:
+    """A line per segment: how many rows and events, which way predictions are off, and the terms."""
+    assert column.found is not None  # noqa: S101 - asked for before
+    found = column.found
+    shown, mark = found.floored or found, _mark(found)
+    rows: list[tuple[Any, ...]] = []
+    for segment, result in shown.decompositions.items():
+        rates = column.rates.get(segment)
+        direction = () if rates is None else (
+            rates.observed, rates.expected, make_range(rates.low, rates.high, rates.ratio), rates.direction
+        )  # fmt: skip
+        known = make_range(*result._known("reliability", case.level), result.terms["reliability"])
+        losses = (found[segment].risk, result.risk) if mark else (result.risk,)
+        others = [estimate_cell(result, name, case.level) for name in found.names[1:-1]]
+        p = pvalues[column.title, segment]
+        rows.append((str(segment).strip(), result.n, *direction, *losses, known, p, *others))
+    rated = bool(rows) and all(segment in column.rates for segment in shown.decompositions)
+    columns = [
+        ("segment", column.title, "text"), ("rows", "rows", "count"),
+        *([("observed", "event rate", "share"), ("expected", "mean score", "share"),
+           ("ratio", "observed:expected", "short"), ("direction", "predictions", "text")] if rated else []),
+        ("loss", f"{case.loss} loss", "loss"), *([("floored", mark, "loss")] if mark else []),
+        ("reliability", f"reliability ({write_percent(case.level)})", "loss"), ("pvalue", "p (Holm)", "pvalue"),
+        *((name, name, "loss") for name in found.names[1:-1]),
+    ]  # fmt: skip
+    note = (
+        "Maps are fitted inside each segment; p-values ask whether its reliability is above 0, adjusted for the number "
+        "of segments."
+    )
+    note = f"{note} The loss is infinite in some: all terms are {mark}." if mark else note
+    return make_table(key, title, columns, rows, note)
+
+
+def _mark(found: SegmentDecompositions) -> str:
     """What is said with segments that are judged at a floor; empty where none is infinite."""
     twins = found.floored
     return "" if twins is None else next(iter(twins.decompositions.values()))._mark
 
 
-def adjusted(every: dict[str, SegmentDecompositions]) -> dict[tuple[str, Any], float]:
-    """Evidence of miscalibration in each segment, adjusted by Holm's method over all segments of all columns."""
-    raw = {
-        (column, segment): result._inference("reliability").pvalue()
-        for column, found in every.items()
-        for segment, result in (found.floored or found).decompositions.items()
-    }
-    return dict(zip(raw, holm(list(raw.values())), strict=True))
+def _segment_figure(case: Case, column: SegmentColumn, key: str, title: str) -> list[Block]:
+    """What can be reduced in each segment, as bars."""
+    assert column.found is not None  # noqa: S101 - asked for before
+    shown, mark, names = column.found.floored or column.found, _mark(column.found), column.found.names
+    if not all(math.isfinite(result.risk) for result in shown.decompositions.values()):
+        return []
+
+    def draw(ax: Any) -> None:
+        shown.plot(ax, level=case.level, terms=names[:-1])
+
+    described = (
+        f"The reducible parts of the {case.loss} loss in {plural(len(shown), 'segment')}, each by maps of its own."
+    )
+    title = write_title(f"What could be removed: {title}", mark)
+    return [figure(key, title, described, draw, size=(4.7, 1.4 + 0.34 * len(shown)))]
 
 
-def meaning(case: AnyCase, shown: list[str], total: int, left: list[str]) -> str:
-    name = case.first.name
-    needs = f"the {LEAST} rows, and {RAREST} of the rarer outcome, that a decomposition of its own needs"
-    if not total:
-        return f"No group or period has {needs}."
-    none = f" No segment of {enumerated(left)} has {needs}." if left else ""
-    if len(shown) == total > _LISTED:
-        return f"{name} is shown to be miscalibrated in all {total} segments.{none}"
-    if shown:
-        what = f"{len(shown)} of {total} segments" if total > 1 else "the one segment that is large enough"
-        return f"{name} is shown to be miscalibrated in {what}: {enumerated(shown, _LISTED)}.{none}"
-    what = f"any of the {total} segments" if total > 1 else "the one segment that is large enough"
-    if case.first.miscalibrated:
-        return f"The miscalibration of {name} that is seen overall is not shown within {what}.{none}"
-    return f"{name} is not shown to be miscalibrated in {what}, adjusted for how many there are.{none}"
+def _show_drift(case: Case, drift: Drift, key: str, title: str) -> list[Block]:
+    """Changes from period to period, and what they say; at the floor, where the loss of some is infinite."""
+    drift = drift.floored or drift
+    mark = next(iter(drift.periods.decompositions.values()))._mark
+    rows: list[tuple[Any, ...]] = []
+    for after, before in drift.pairs:
+        changes = [drift.change(name, after) for name in drift.names]
+        known = [drift.interval(name, after, case.level) for name in drift.names]
+        cells = [
+            make_range(i.low, i.high, c) if math.isfinite(c) else None for i, c in zip(known, changes, strict=True)
+        ]
+        rows.append((str(after), str(before), *cells))
+    columns = [("period", "period", "text"), ("against", "against", "text")]
+    columns += [(name, name, "signed") for name in drift.names]
+    note = f"Change of each term with its {write_percent(case.level)} interval, each by itself."
+    heading = write_title(f"Change of the terms of the {case.loss} loss, {title[:1].lower()}{title[1:]}", mark)
+    return [
+        *_drift_figure(case, drift, key, title, mark),
+        Callout(_find_change(drift)),
+        make_table(f"drift-{key}", heading, columns, rows, note),
+    ]
 
 
-def _found(
-    case: RowCase, model: RowSubject, column: str, labels: NDArray[Any]
-) -> tuple[SegmentDecompositions | None, list[str]]:
-    """Segments that are large enough, decomposed; and what was left out."""
+def _find_change(drift: Drift) -> Finding:
+    """Which changes of the first term are significant, by the p-values that the figure marks."""
+    term = drift.names[0]
+    changed = [str(period) for period, p in drift.pvalues(term).items() if p < MARKED]
+    (after, before) = drift.pairs[0]
+    facts = {"periods": changed, "alpha": MARKED, "after": str(after), "before": str(before)}
+    return Finding("changed", term=term, n=len(drift.pairs), facts=facts)
+
+
+def _drift_figure(case: Case, drift: Drift, key: str, title: str, mark: str) -> list[Figure]:
+    """Terms over time, as lines."""
+    if not all(math.isfinite(d.risk) for d in drift.periods.decompositions.values()):
+        return []
+
+    def draw(ax: Any) -> None:
+        drift.plot(ax, level=case.level)
+
+    count = plural(len(drift.periods.decompositions), "period")
+    described = f"The {case.loss} loss and its terms in {count}, with {write_percent(case.level)} intervals."
+    size = (6.4, 1.0 + 1.5 * (1 + len(drift.names)))
+    heading = write_title(f"The terms over time: {title[:1].lower()}{title[1:]}", mark)
+    return [figure(f"drift-figure-{key}", heading, described, draw, size=size)]
+
+
+# ── from rows ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_rows(case: Case, model: RowSubject, column: str, labels: NDArray[Any], every: str = "") -> SegmentColumn:
+    """Segments that are large enough, decomposed; and what was left out. Periods are `every` long."""
+    about = column, f"{column}, in {every}" if every else column, bool(every)
     names, codes = np.unique(labels, return_inverse=True)
     counts = np.stack([np.bincount(codes[model.y == c], minlength=names.size) for c in range(model.k)])
-    chosen, said = choose_segments(names.tolist(), counts)
+    chosen, left_out = choose_segments(names.tolist(), counts, column)
     keep = np.flatnonzero(np.isin(codes, chosen))
     if not keep.size:
-        return None, [*said, "no segment is large enough"]
+        return SegmentColumn(*about, None, {}, tuple(left_out))
     sample = replace(model.sample.take(keep), segments={column: labels[keep]})
     folds = {"cv": case.cv} if isinstance(case.cv, (int, np.integer)) else {}
     how = {"random_state": case.seed, "n_jobs": case.n_jobs, **folds}
@@ -115,69 +320,114 @@ def _found(
             warnings.simplefilter("ignore", ScoreprismWarning)
             found = decompose_segments(sample, column, case.losses[case.loss], "debiased", case.clip, how, floors)
     except InputError as error:
-        return None, [*said, str(error)]
-    said += [f"{segment} was left out: {why}" for segment, why in found.skipped.items()]
-    said += [f"{name}: {text}" for name, result in found.decompositions.items() for _, text in result._doubts]
-    return found, said
+        failed = Finding("left_out", subject=column, facts={"reason": str(error)})
+        return SegmentColumn(*about, None, {}, (*left_out, failed))
+    rates = {} if model.k > 2 else {names[i]: _rate_rows(model, codes == i, case.level) for i in chosen}
+    return SegmentColumn(*about, found, rates, (*left_out, *_find_doubts(found, column)))
+
+
+def _rate_rows(model: RowSubject, inside: NDArray[np.bool_], level: float) -> Rates:
+    y, score = model.y[inside].astype(float), model.law[inside]
+    weight = np.ones(y.size) if model.weight is None else model.weight[inside]
+    sums = FloatSums(
+        float(weight.sum()), float(weight @ y), float(weight @ score),
+        lambda ratio: float(weight**2 @ (y - ratio * score) ** 2),
+    )  # fmt: skip
+    return Rates.of(sums, level)
+
+
+def _find_doubts(found: SegmentDecompositions, column: str) -> list[Finding]:
+    """Segments that could not be decomposed, and doubts about others."""
+    skipped = [
+        Finding("left_out", subject=str(segment), facts={"reason": why, "column": column})
+        for segment, why in found.skipped.items()
+    ]
+    doubted = [
+        one.about(f"{column} {name}")
+        for name, result in found.decompositions.items()
+        for one in of_severity(result.findings, "doubt")
+    ]
+    return [*skipped, *doubted]
 
 
 def choose_segments(
-    names: Sequence[object], counts: NDArray[Any], *, last: int | None = None
-) -> tuple[NDArray[Any], list[str]]:
+    names: Sequence[object], counts: NDArray[Any], column: str, *, last: int | None = None
+) -> tuple[NDArray[Any], list[Finding]]:
     """Places of the segments that have enough rows of both outcomes; the largest of many, or so many last periods."""
     size = counts.sum(axis=0)
     rare = np.sort(counts, axis=0)[-2]
     enough = (size >= LEAST) & (rare >= RAREST)
-    said = []
+    found = []
     if not enough.all():
         small = [f"{names[i]} ({size[i]:,.0f})" for i in np.flatnonzero(~enough).tolist()]
-        said.append(f"left out for fewer than {LEAST} rows or {RAREST} of the rarer outcome: {enumerated(small, 6)}")
+        facts = {"reason": "small", "names": small, "rarer": RAREST, "column": column}
+        found.append(Finding("left_out", n=LEAST, facts=facts))
     chosen = np.flatnonzero(enough)
     if last is not None and chosen.size > last:
-        said.append(f"the last {last} of {chosen.size} periods are shown")
+        found.append(Finding("left_out", n=last, facts={"reason": "last", "total": int(chosen.size), "column": column}))
         chosen = chosen[-last:]
     elif last is None and chosen.size > MOST:
-        said.append(f"the {MOST} largest of {chosen.size} segments are shown")
+        found.append(Finding("left_out", n=MOST, facts={"reason": "most", "total": int(chosen.size), "column": column}))
         chosen = np.sort(chosen[np.argsort(-size[chosen], kind="stable")[:MOST]])
-    return chosen, said
+    return chosen, found
 
 
-def shown_by(
-    case: AnyCase, column: str, found: SegmentDecompositions, number: int, pvalues: dict[tuple[str, Any], float]
-) -> list[Block]:
-    shown, mark = found.floored or found, mark_of(found)
-    rows: list[tuple[Any, ...]] = []
-    for segment, result in shown.decompositions.items():
-        known = ends(*known_of(result, "reliability", case.level))
-        values = [told_cell(result, name, case.level) for name in found.names]
-        losses = (found[segment].risk, result.risk) if mark else (result.risk,)
-        rows.append((str(segment).strip(), result.n, *losses, values[0], known, pvalues[column, segment], *values[1:]))
-    columns = [
-        ("segment", column, "text"), ("rows", "rows", "count"), ("loss", f"{case.loss} loss", "loss"),
-        *([("floored", mark, "loss")] if mark else []),
-        ("reliability", "reliability", "loss"), ("interval", f"{case.percent} interval", "loss"),
-        ("pvalue", "p (Holm)", "pvalue"),
-        *((name, name, "loss") for name in found.names[1:]),
-    ]  # fmt: skip
-    note = (
-        "Laws are fitted inside each segment; p-values ask whether its reliability term is above 0, "
-        "adjusted for how many segments there are in all."
-    )
-    note = f"{note} The loss is infinite in some: all terms are {mark}." if mark else note
-    data = table(f"segments-{number + 1}", f"By {column}", columns, rows, note)
-    if not all(math.isfinite(result.risk) for result in shown.decompositions.values()):
-        return [data]
-    where = f"each of {len(found)} segments of {column}, each" if len(found) > 1 else f"the one segment of {column},"
-    described = f"The parts of the {case.loss} loss that can be reduced in {where} by laws of its own."
+# ── from sums ───────────────────────────────────────────────────────────────────────────────────────
 
-    def draw(ax: Any) -> None:
-        shown.plot(ax, level=case.level, terms=found.names[:-1])
 
-    height, title = 1.4 + 0.34 * len(found), f"What could be removed, by {column}{f', {mark}' if mark else ''}"
-    return [
-        data,
-        figure(f"segments-figure-{number + 1}", title, marked(described, mark), draw, size=(4.7, height)),
-    ]
+def _of_sums(case: Case, model: SumSubject, partial: Partial, column: str) -> SegmentColumn:
+    """Segments of one column that are large enough, by maps of their own; and what was left out."""
+    settings = partial.settings
+    is_time = column == settings.time
+    about = column, f"{column}, in {settings.every}s" if is_time and settings.every else column, is_time
+    labels, codes = _code_segments(partial, column)
+    rows = np.stack([np.bincount(codes, partial.table["n"] * (partial.table["y"] == y), len(labels)) for y in (0, 1)])
+    last = MOST_PERIODS if is_time else None
+    chosen, left_out = choose_segments([_name(label) for label in labels], rows, column, last=last)
+    found: dict[Any, ScaledDecomposition] = {}
+    rates: dict[Any, Rates] = {}
+    skipped: dict[Any, str] = {}
+    twin = model.decompositions[case.loss]._stand_in
+    floors = {} if twin is None or twin.clip is None else {case.loss: twin.clip}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScoreprismWarning)
+        for i in tracked(chosen, len(chosen), f"maps by {column}"):
+            label = MISSING if labels[i] is None else labels[i]
+            part = partial.only(**{column: labels[i]}).pooled()
+            try:
+                result = part.decompose(loss=case.losses[case.loss], random_state=case.seed, floors=floors)
+            except ScoreprismError as error:
+                skipped[label] = str(error)
+                continue
+            assert isinstance(result, ScaledDecomposition)  # noqa: S101 - of one loss
+            found[label], rates[label] = result, _rate_sums(SummedScores.of(part), case.level)
+    if not found:
+        return SegmentColumn(*about, None, {}, tuple(left_out))
+    together = SegmentDecompositions(next(iter(found.values())).names, None, dict(found), skipped)
+    return SegmentColumn(*about, together, rates, (*left_out, *_find_doubts(together, column)))
+
+
+def _rate_sums(cells: SummedScores, level: float) -> Rates:
+    gaps = np.array([[0.0], [1.0]])
+    sums = FloatSums(
+        float(cells.weight.sum()), float(cells.weight[1].sum()), float(cells.total.sum()),
+        lambda ratio: float((cells.squares * (gaps - ratio * cells.lines) ** 2).sum()),
+    )  # fmt: skip
+    return Rates.of(sums, level)
+
+
+def _code_segments(partial: Partial, column: str) -> tuple[list[Any], Any]:
+    """Labels of a column in order, and the place of each line's label among them."""
+    place = partial.settings.keys.index(column)
+    values = [key[place] for key in partial.segments]
+    labels = sorted(set(values), key=key_order)
+    where = {label: i for i, label in enumerate(labels)}
+    by_segment = np.array([where[value] for value in values], dtype=np.intp)
+    return labels, by_segment[partial.table["segment"].astype(np.intp)]
+
+
+def _name(label: Any) -> str:
+    return MISSING if label is None else str(label)
 
 
 # ── periods ─────────────────────────────────────────────────────────────────────────────────────────

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Generic, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from scoreprism._core.checks import listed
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector
+from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings, doubts
 from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._kernels.binomial import rate_interval
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
@@ -30,13 +31,8 @@ from scoreprism.curves import (
     roc_curve,
 )
 from scoreprism.decomposition import Chain, Decomposition
-from scoreprism.exceptions import (
-    ContradictedOrderWarning,
-    ScoreOrderWarning,
-    ScoreprismError,
-    ScoreprismWarning,
-)
-from scoreprism.inference import TestResult
+from scoreprism.exceptions import ContradictedOrderWarning, ScoreOrderWarning, ScoreprismError
+from scoreprism.inference import TestResult, calibration_test
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
 from scoreprism.report._evidence import FULL as MANY
@@ -66,13 +62,30 @@ FEW_DRAWS = ((SOME, 100), (MANY, 250))
 EDGE = 1e-6
 
 
+#: Distinct scores up to this many are grades of their own; otherwise up to ten bins of so many rows at least.
+GRADES, DECILES, _ROWS = 20, 10, 30
+
+
+class Grade(NamedTuple):
+    """A grade of a score: where it is, how many rows it has, what was predicted and what was seen."""
+
+    least: float
+    most: float
+    rows: int
+    mean: float
+    rate: float
+    low: float
+    high: float
+
+
 class Subject(ABC):
     """A model that is judged, by rows or by sums over them."""
 
     name: str
     decompositions: Mapping[str, Decomposition]  # one per loss
-    warnings: tuple[str, ...]  # what was warned of on the way
+    findings: tuple[Finding, ...]  # what was warned of on the way
     level: float  # confidence level
+    has_rows: bool = True  # whether rows are known, or only sums over them
 
     @property
     def main(self) -> Decomposition:
@@ -80,7 +93,7 @@ class Subject(ABC):
         return next(iter(self.decompositions.values()))
 
     def basis(self, loss: str) -> Decomposition:
-        """What sentences on a loss go by: its decomposition, at a floor where it is infinite."""
+        """What conclusions on a loss go by: its decomposition, at a floor where it is infinite."""
         found = self.decompositions[loss]
         return found._stand_in or found
 
@@ -91,23 +104,27 @@ class Subject(ABC):
 
     @property
     @abstractmethod
+    def tests(self) -> list[TestResult]:
+        """All tests of calibration, and of what features add."""
+
+    @property
+    @abstractmethod
     def metrics(self) -> MetricTable:
         """Summaries of calibration and discrimination."""
 
     @property
-    def grouping(self) -> TestResult | None:
-        """Do features know more than the score? None where that was not tested."""
-        return None
+    @abstractmethod
+    def reliability(self) -> ReliabilityCurve:
+        """Observed rates against scores, with a band."""
+
+    @abstractmethod
+    def grades(self) -> list[Grade]:
+        """Grades of the score: its values where they are few, else bins."""
 
     @property
-    def clustered(self) -> bool:
-        """Whether rows come in clusters."""
-        return False
-
-    @property
-    def k(self) -> int:
-        """Number of classes."""
-        return 2
+    @abstractmethod
+    def n(self) -> int:
+        """Rows that are judged."""
 
     @property
     @abstractmethod
@@ -119,13 +136,35 @@ class Subject(ABC):
     def outcomes(self) -> IntArray:
         """Rows of each class, those without weight left out."""
 
-    def infinite_places(self, loss: str) -> str:
-        """Which rows those are, in words; empty where that is not known."""
-        return ""
+    @property
+    def grouping(self) -> TestResult | None:
+        """Do features know more than the score? None where that was not tested."""
+        return None
 
-    @abstractmethod
-    def infinite_rows(self, loss: str) -> int:
-        """Rows whose loss is infinite."""
+    @property
+    def untested(self) -> Finding | None:
+        """Why there is no test of grouping, where features were given."""
+        return None
+
+    @property
+    def clustered(self) -> bool:
+        """Whether rows come in groups."""
+        return False
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return 2
+
+    @property
+    def certain(self) -> int:
+        """Rows whose score is 0 or 1, which have no log-odds."""
+        return 0
+
+    @property
+    def origins(self) -> list[Finding]:
+        """Where its laws came from."""
+        return [one for one in self.main.findings if one.severity in ("provenance", "caution")]
 
     @property
     def refuted(self) -> bool:
@@ -136,23 +175,26 @@ class Subject(ABC):
     def miscalibrated(self) -> bool:
         """Whether miscalibration is shown, by the test or by the bound of its term."""
         main = self.basis(next(iter(self.decompositions)))
-        doubted = any(level <= 1 for level, _ in main._doubts) or not np.isfinite(main.risk)
-        return self.refuted or (not doubted and main.lower_bound("reliability", self.level).value > 0.0)
+        doubted = any(level <= 1 for level in doubts(main.findings)) or not math.isfinite(main.risk)
+        return self.refuted or (not doubted and main._inference("reliability").lower_bound(self.level).value > 0.0)
 
-
-Subject_co = TypeVar("Subject_co", bound=Subject, covariant=True)
+    def conclude(self, loss: str, min_gain: float) -> tuple[Finding, ...]:
+        """What to do about a loss, from bounds and from tests."""
+        grouping = None if self.grouping is None else self.grouping.pvalue
+        return self.decompositions[loss]._concluded(self.level, min_gain, self.calibration.pvalue, grouping)
 
 
 @dataclass(frozen=True, eq=False)
-class Case(Generic[Subject_co]):
+class Case:
     """Models of the same rows, and how they are judged."""
 
-    models: Mapping[str, Subject_co]  # at least one
+    models: Mapping[str, Any]  # subjects by name, at least one: all with rows, or all from sums
     losses: dict[str, ProperLoss]  # the first is the one that single-loss sections speak of
     level: float  # confidence level
     seed: int  # seed of everything random
+    min_gain: float = MIN_GAIN  # share of the loss below which a gain is not worth a change
     notes: tuple[str, ...] = ()  # what was done to the data before
-    warnings: tuple[str, ...] = ()  # what was warned of while sections were made
+    findings: tuple[Finding, ...] = ()  # what was warned of while sections were made
     sample: Sample | None = None  # the rows of all models; None where only sums over them are known
     clip: float | None = None  # how far laws are kept from 0
     cv: object = 5  # folds
@@ -161,7 +203,7 @@ class Case(Generic[Subject_co]):
     floors: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def first(self) -> Subject_co:
+    def first(self) -> Any:
         """The model that single-model figures show."""
         return next(iter(self.models.values()))
 
@@ -173,25 +215,23 @@ class Case(Generic[Subject_co]):
     @property
     def binary(self) -> bool:
         """Whether there are two classes."""
-        return self.first.k == 2
+        return bool(self.first.k == 2)
 
     @property
-    def percent(self) -> str:
-        """The confidence level in words."""
-        return f"{100 * self.level:g} %"
-
-    @property
-    def telling(self) -> str:
-        """What would tell the model from the data."""
-        return "give features" if self.paired else "give P(event | features) as a reference"
-
-    @property
-    def paired(self) -> bool:
+    def has_rows(self) -> bool:
         """Whether losses of several models are known row by row, so that their difference has an interval."""
         return self.sample is not None
 
+    @cached_property
+    def conclusions(self) -> dict[str, tuple[Finding, ...]]:
+        """What to do about each model."""
+        return {name: model.conclude(self.loss, self.min_gain) for name, model in self.models.items()}
 
-AnyCase = Case[Subject]
+    @property
+    def mark(self) -> str:
+        """What is said with numbers at the floor of the first loss; empty where none is infinite."""
+        marks = (model.basis(self.loss)._mark for model in self.models.values())
+        return next((mark for mark in marks if mark), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +242,7 @@ class RowSubject(Subject):
     whole: Chain  # the laws on all rows
     score_law: FittedScore | None  # C with all of its models, where levels may be fitted above it; None for many rows
     decompositions: dict[str, Decomposition]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     level: float
     seed: int
     losses: dict[str, ProperLoss]
@@ -280,26 +320,15 @@ class RowSubject(Subject):
         """Rows of each class."""
         return np.bincount(self.y, minlength=self.k)
 
-    def infinite_rows(self, loss: str) -> int:
-        """Rows whose loss is infinite."""
-        return int(self._infinite(loss).size)
-
-    def infinite_places(self, loss: str) -> str:
-        """Which rows those are."""
-        return f"row {listed(self._infinite(loss))} of those used, counted from 0"
-
-    def _infinite(self, loss: str) -> IntArray:
-        return np.flatnonzero(np.isinf(self.decompositions[loss]._kept.losses[0]))
-
     @cached_property
     def calibration(self) -> TestResult:
         """Is it calibrated?"""
         return calibration_of(self.sample, self.main, self.seed)
 
     @cached_property
-    def _grouping(self) -> tuple[TestResult | None, str]:
+    def _grouping(self) -> tuple[TestResult | None, Finding | None]:
         if self.features is None:
-            return None, ""
+            return None, None
         return grouping_of(replace(self.sample, levels=(self.features,)), self.main, self.seed)
 
     @property
@@ -308,7 +337,7 @@ class RowSubject(Subject):
         return self._grouping[0]
 
     @property
-    def untested(self) -> str:
+    def untested(self) -> Finding | None:
         """Why there is no test of grouping, where features were given."""
         return self._grouping[1]
 
@@ -328,14 +357,46 @@ class RowSubject(Subject):
         try:
             return asked(metrics=chosen)
         except ScoreprismError:
-            failed: dict[str, str] = {}
+            failed: dict[str, Finding] = {}
         for name, options in chosen.items():
             try:
                 asked(metrics={name: options})
             except ScoreprismError as error:
-                failed[name] = f"{self.name}: {name} is not given. {str(error)[0].upper()}{str(error)[1:]}"
+                failed[name] = Finding("unavailable", model=self.name, subject=name, facts={"reason": str(error)})
         found = asked(metrics={name: options for name, options in chosen.items() if name not in failed})
-        return replace(found, notes=(*found.notes, *failed.values()))
+        return replace(found, findings=(*found.findings, *failed.values()))
+
+    @property
+    def tests(self) -> list[TestResult]:
+        """The test, the classical ones beside it, and that of what features add."""
+        found = [self.calibration]
+        if self.k == 2 and not self.clustered and self.n <= SOME:  # beyond, the test has it among its parts
+            classical = ("spiegelhalter", "hosmer-lemeshow") if self.n <= MANY else ("spiegelhalter",)
+            found += [calibration_test(self.sample, method=name) for name in classical]
+        return found if self.grouping is None else [*found, self.grouping]
+
+    @property
+    def origins(self) -> list[Finding]:
+        """Where its laws came from."""
+        return [*self.fit.findings, *self.fit.find_origins()]
+
+    def grades(self) -> list[Grade]:
+        """Grades of the score, or of the largest of several, with Jeffreys intervals of their rates."""
+        sample = self.sample if self.k == 2 else self.sample.top_label()
+        score, event = as_vector(sample.prediction), sample.y.astype(np.float64)
+        weight = np.ones(score.size) if sample.weight is None else sample.weight
+        grade, count = cut_score(score)
+        total = np.bincount(grade, weight, count)
+        rate = np.bincount(grade, weight * event, count) / total
+        effective = total**2 / np.bincount(grade, weight**2, count)
+        low, high = rate_interval(rate * effective, effective, self.level, "jeffreys")
+        found = []
+        for g in range(count):
+            inside = score[grade == g]
+            mean = float(np.average(inside, weights=weight[grade == g]))
+            ends = float(inside.min()), float(inside.max())
+            found.append(Grade(*ends, int(inside.size), mean, float(rate[g]), float(low[g]), float(high[g])))
+        return found
 
     @cached_property
     def reliability(self) -> ReliabilityCurve:
@@ -387,7 +448,16 @@ class RowSubject(Subject):
         return self.law if classes is None or self.k == 2 else self.law[:, np.argsort(classes, kind="stable")]
 
 
-RowCase = Case[RowSubject]
+def cut_score(score: FloatArray) -> tuple[IntArray, int]:
+    """The grade of every row: values where they are few, else ten bins of equal size, ties together."""
+    distinct, codes, counts = np.unique(score, return_inverse=True, return_counts=True)
+    if distinct.size <= GRADES:
+        return codes, int(distinct.size)
+    middle = np.cumsum(counts) - 0.5 * counts
+    bins = int(np.clip(score.size // _ROWS, 2, DECILES))
+    home = np.minimum((middle / score.size * bins).astype(np.intp), bins - 1)
+    used, grade = np.unique(home[codes], return_inverse=True)
+    return grade, int(used.size)
 
 
 def find_features(sample: Sample) -> FeatureBlock | None:
@@ -407,10 +477,10 @@ def fit_subject(
     level: float,
     seed: int,
     maps: tuple[str | Calibrator, ...] = (),
-    heard: tuple[str, ...] = (),
+    heard: tuple[Finding, ...] = (),
 ) -> RowSubject:
     """Fit the laws of one model; what is warned of is kept for the reader of the report."""
-    with collect_warnings() as said:
+    with collect_findings() as said:
         score_law, fitted = fit.fit_score(losses.values(), clip, floors)
         chain = fitted.link(score_law, fitted.fit_levels(score_law))
         found = decompose_each(chain, losses, "debiased", clip)
@@ -418,8 +488,8 @@ def fit_subject(
     if many:
         fitted.__dict__.pop("cells", None)  # made again when they are asked for
         found = {name: drop_arrays(one) for name, one in found.items()}
-    texts = tuple(dict.fromkeys([*heard, *said]))
-    return RowSubject(fit.sample.name, chain, None if many else score_law, found, texts, level, seed, losses, maps)
+    known = (*heard, *(one for one in said if one not in heard))
+    return RowSubject(fit.sample.name, chain, None if many else score_law, found, known, level, seed, losses, maps)
 
 
 def drop_arrays(found: Decomposition) -> Decomposition:
@@ -430,17 +500,3 @@ def drop_arrays(found: Decomposition) -> Decomposition:
 
 def _without_rows(found: Decomposition) -> Decomposition:
     return replace(replace(found, _resolution=None).resolution_form, _row_losses=None, chain=None)
-
-
-@contextmanager
-def collect_warnings() -> Iterator[list[str]]:
-    """Our own warnings, each once, in a list that is full when the block ends; those of others go their way."""
-    said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ScoreprismWarning)
-        yield said
-    for warning in caught:
-        if not issubclass(warning.category, ScoreprismWarning):
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        elif str(warning.message) not in said:
-            said.append(str(warning.message))

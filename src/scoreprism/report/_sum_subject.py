@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._core.numerics import clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
+from scoreprism._findings.finding import Finding, collect_findings
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.logistic import fit_logistic, separated
 from scoreprism._kernels.term_intervals import tail
@@ -19,13 +21,12 @@ from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable
 from scoreprism.metrics._estimate import Estimate, Wald
-from scoreprism.report._calibration_section import GRADES, Grade
 from scoreprism.report._evidence import from_bound, of_many
-from scoreprism.report._subject import EDGE, Case, Subject, collect_warnings
+from scoreprism.report._subject import DECILES, EDGE, GRADES, Grade, Subject
 from scoreprism.scale import Partial, ScaledDecomposition
 
-#: Bins of a table, as in a report from rows; bins of a histogram.
-_DECILES, _FINE = 10, 1000
+#: Bins of a histogram.
+_FINE = 1000
 #: Where nearly all scores are this near to 0, or to 1, a histogram has so many times the bins.
 _NEAR, _RARER = 0.05, 20
 #: A bin of the diagram holds this share of the rows; or, where scores are sparse, so many rows over such a width.
@@ -40,9 +41,10 @@ class SumSubject(Subject):
 
     name: str
     decompositions: Mapping[str, ScaledDecomposition]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     level: float
     partials: tuple[Partial, ...]  # sums of the same rows, by different columns
+    has_rows = False
 
     @property
     def partial(self) -> Partial:
@@ -65,10 +67,30 @@ class SumSubject(Subject):
         """Rows of each class."""
         return np.asarray(np.round(self.cells.rows.sum(axis=1)), dtype=np.intp)
 
-    def infinite_rows(self, loss: str) -> int:
-        """Rows that had a score of 0 or 1 and were wrong."""
-        rows, never = self.cells.rows, self.cells
-        return int(rows[1][never.high[1] == 0.0].sum() + rows[0][never.low[0] == 1.0].sum())
+    @property
+    def n(self) -> int:
+        """Rows that were summed."""
+        return int(self.partial.n)
+
+    @property
+    def tests(self) -> list[TestResult]:
+        """The parts of the test, and what they say together."""
+        whole = self.calibration
+        parts = [
+            TestResult(part["statistic"], part["pvalue"], method, whole.hypothesis, whole.n, 0)
+            for method, part in whole.components.items()
+            if method != whole.method
+        ]
+        return [*parts, whole if whole.method not in whole.components else replace(whole, statistic=math.nan)]
+
+    def grades(self) -> list[Grade]:
+        """Grades of the score, from cells."""
+        return grades_of(self.cells, self.level)
+
+    @cached_property
+    def reliability(self) -> ReliabilityCurve:
+        """Event rate by score in bins, each with its interval."""
+        return curve_of(self.cells, self.level, self.name)
 
     @cached_property
     def metrics(self) -> MetricTable:
@@ -85,9 +107,6 @@ class SumSubject(Subject):
         return of_many(parts, self.main, bound.n)
 
 
-SumCase = Case[SumSubject]
-
-
 def fit_sums(
     name: str, partials: tuple[Partial, ...], losses: dict[str, ProperLoss], level: float, seed: int
 ) -> SumSubject:
@@ -95,7 +114,7 @@ def fit_sums(
     rows = {partial.n for partial in partials}
     if len(rows) > 1:
         refuse("partials of one model must be sums of the same rows", f"{sorted(rows)} rows", "Sum them again.")
-    with collect_warnings() as said:
+    with collect_findings() as said:
         whole = partials[0].pooled()
         found = whole.decompose(loss=list(losses.values()), random_state=seed)
     assert isinstance(found, dict)  # noqa: S101 - losses are a list
@@ -172,7 +191,7 @@ def grades_of(cells: SummedScores, level: float) -> list[Grade]:
     rows = cells.rows.sum(axis=0)
     if not (cells.exact and rows.size <= GRADES):
         middle = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
-        cells = cells.merged(np.minimum((middle * _DECILES).astype(np.intp), _DECILES - 1))
+        cells = cells.merged(np.minimum((middle * DECILES).astype(np.intp), DECILES - 1))
     rate, low, high = cells.rates(level)
     least, most, rows, mean = cells.low.min(axis=0), cells.high.max(axis=0), cells.rows.sum(axis=0), cells.mean
     return [

@@ -1,14 +1,21 @@
-"""The same decomposition where the data lives: one pass in the engine that holds it, sums back, laws fitted to sums."""
+"""The same decomposition where the data lives: one pass in the engine that holds it, sums back, laws fitted to sums.
+
+Names are loaded when they are first used: to look at the columns of files is light, to decompose is not.
+"""
 
 from __future__ import annotations
 
-from scoreprism.scale._apply import apply
-from scoreprism.scale._decompose_columns import decompose, summarize
-from scoreprism.scale._drift import Drift
-from scoreprism.scale._engines import ENGINES, scan
-from scoreprism.scale._partial import Partial
-from scoreprism.scale._scaled_result import ClassDecomposition, ScaledDecomposition
-from scoreprism.scale._shift import Shifts
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scoreprism.scale._apply import apply
+    from scoreprism.scale._decompose_columns import decompose, summarize
+    from scoreprism.scale._drift import Drift
+    from scoreprism.scale._engines import ENGINES, scan
+    from scoreprism.scale._partial import Partial
+    from scoreprism.scale._scaled_result import ClassDecomposition, ScaledDecomposition
+    from scoreprism.scale._shift import Shifts
 
 __all__ = [
     "ENGINES",
@@ -22,3 +29,26 @@ __all__ = [
     "scan",
     "summarize",
 ]
+
+_HOMES = {
+    "ENGINES": "_engines",
+    "ClassDecomposition": "_scaled_result",
+    "Drift": "_drift",
+    "Partial": "_partial",
+    "ScaledDecomposition": "_scaled_result",
+    "Shifts": "_shift",
+    "apply": "_apply",
+    "decompose": "_decompose_columns",
+    "scan": "_engines",
+    "summarize": "_decompose_columns",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(f"scoreprism.scale.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'scoreprism.scale' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

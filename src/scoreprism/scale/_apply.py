@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import listed, refuse
 from scoreprism._core.simplex import FloatArray
+from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.binary_map import RANGES
-from scoreprism._maps.formula import ExprTerm, Form, SqlTerm, Term, literal, named
+from scoreprism._maps.formula import ExprTerm, Form, FormulaTerm, SqlTerm, literal, named
 from scoreprism.calibrators import Calibrator
-from scoreprism.exceptions import ScoreprismWarning
 
 #: Up to so many pieces, a tree of choices is as fast as a search through lists (and Spark compiles it as fast).
 _FEW = 8
@@ -137,8 +136,8 @@ def _warn_outside(calibrator: Calibrator, scores: FloatArray) -> None:
     outside = 0 if calibrator.provenance_ is None else int(calibrator.provenance_.outside(seen).sum())
     if outside:
         least, most = calibrator.provenance_.ranges[0]  # type: ignore[union-attr]
-        text = f"outside of the range that the map was fitted on, {least:.6g} to {most:.6g}: it extrapolates there"
-        warnings.warn(f"{outside} of {scores.size} scores are {text}", ScoreprismWarning, stacklevel=4)
+        facts = {"total": int(scores.size)}
+        announce(Finding("extrapolated", n=outside, low=float(least), high=float(most), facts=facts))
 
 
 # ── engines that run Python ─────────────────────────────────────────────────────────────────────────
@@ -199,7 +198,7 @@ class _Lists(SqlTerm):
 
     item: Callable[[str, str], str] = field(kw_only=True)
 
-    def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> Term:
+    def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> FormulaTerm:
         if len(rows) <= _FEW:
             return super().pieces(cuts, rows, form)
         depth = len(cuts).bit_length()

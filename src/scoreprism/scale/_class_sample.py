@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.labels import key_order
+from scoreprism._findings.finding import Finding
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
@@ -40,10 +41,10 @@ def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, C
     sample, folds, results = _sample(table, rows), table.get("fold"), {}
     for i, (name, found) in enumerate(_decompose(sample, folds, request).items()):
         risk, error = _risk_of_all(facts, request.losses[name], i)
-        notes = _sample_notes(used, facts.n, how, risk, error)
+        sampled = _find_sample(used, facts.n, how, risk, error)
         twin = found.floored  # the loss of all rows is not summed at the floor
-        floored = None if twin is None else _add_facts(twin, notes[:1], facts, math.nan, math.nan)
-        results[name] = replace(_add_facts(found, notes, facts, risk, error), floored=floored)
+        floored = None if twin is None else _add_facts(twin, sampled, facts, math.nan, math.nan)
+        results[name] = replace(_add_facts(found, sampled, facts, risk, error), floored=floored)
     floors = floors_of(results)
 
     def fit(part: NDArray[np.bool_]) -> dict[str, Decomposition]:
@@ -55,12 +56,10 @@ def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, C
     return results
 
 
-def _add_facts(
-    found: Decomposition, notes: Sequence[str], facts: Facts, risk: float, error: float
-) -> ClassDecomposition:
+def _add_facts(found: Decomposition, sampled: Finding, facts: Facts, risk: float, error: float) -> ClassDecomposition:
     """A decomposition of a sample, with what is known of all rows."""
     known = {**facts.counts, "_total": found._mass, "_held": found.n_units, "passes": 2}
-    noted = replace(found, notes=(*notes, *found.notes))
+    noted = replace(found, findings=(sampled, *found.findings))
     return ClassDecomposition._of(noted, **known, risk_in_all=risk, risk_std_error=error)
 
 
@@ -151,14 +150,10 @@ def _risk_of_all(facts: Facts, loss: ProperLoss, i: int) -> tuple[float, float]:
     return risk, math.sqrt(max(float(squares), 0.0)) / mass
 
 
-def _sample_notes(used: int, total: int, how: str, risk: float, error: float) -> list[str]:
-    if used == total:
-        return [f"all {total:,} rows were used"]
-    sample = f"C is fitted to a sample of {used:,} of {total:,} rows, drawn {how}"
-    notes = [f"{sample}: terms and intervals are those of a sample of that size"]
-    if math.isfinite(risk):
-        notes.append(f"the loss over all rows is {risk:.6g}, with a standard error of {error:.2g}")
-    return notes
+def _find_sample(used: int, total: int, how: str, risk: float, error: float) -> Finding:
+    """Which rows C is fitted to."""
+    found = Finding("sampled", n=used, facts={"total": total, "how": how})
+    return replace(found, value=risk).with_facts(error=error) if used < total and math.isfinite(risk) else found
 
 
 # ── rows at random: a share is kept by the engine, then cut to the size asked for ───────────────────

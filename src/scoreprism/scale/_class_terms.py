@@ -14,13 +14,14 @@ from scoreprism._core.checks import plain, refuse
 from scoreprism._core.labels import key_order
 from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._fitting.chain_fit import describe_overfit, describe_surprises
+from scoreprism._findings.finding import Finding
+from scoreprism._fitting.chain_fit import expect_surprises, find_overfit
 from scoreprism._kernels.term_intervals import Alternative, Moments
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain, Decomposition
-from scoreprism.decomposition._chain import RESOLUTION, as_floored, conclude, infinite_rows
+from scoreprism.decomposition._chain import RESOLUTION, as_floored, conclude, find_infinite_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import MOST_MODELS, ClassRows, Facts, find_facts
 from scoreprism.scale._class_scaling import ClassRequest, Fitting, with_home
@@ -94,10 +95,10 @@ def _fit(
     maps, common = fitting.maps, request.scaling.map(fitting.common, rows.k)
     parameters = {"slopes": common.slope.tolist(), "intercepts": common.intercept.tolist()}
     sums = _sum_terms(ready, maps, request.losses, request.clip)
-    where = f"cross-fitted in {len(maps)} folds by sums of gradients over all rows, in {passes} passes"
-    notes = [f"C = P(Y | S) is {request.scaling.name}, {where}"]
-    notes += [f"{facts.absent:,} rows of weight 0 are absent"] if facts.absent else []
-    notes += describe_surprises(float(sums.surprise.sum()))
+    how = {"laws": ["C = P(Y | S)"], "folds": len(maps), "passes": passes}
+    findings = [Finding("law_fitted", level=1, subject=request.scaling.name, facts=how)]
+    findings += [Finding("zero_weight", n=int(facts.absent))] if facts.absent else []
+    findings += expect_surprises(float(sums.surprise.sum()))
 
     def add_facts(found: Decomposition, passes: int) -> ClassDecomposition:
         error = float(found._moments.std_error(dict.fromkeys(range(found._levels), 1.0)))
@@ -106,13 +107,13 @@ def _fit(
 
     results = {}
     for name, loss in request.losses.items():
-        found = _decompose(sums, loss, request, request.clip, notes)
+        found = _decompose(sums, loss, request, request.clip, findings)
         floor = _floor(found, facts) if floors is None else floors.get(name)
         if floor is None:
             results[name] = add_facts(found, passes)
             continue
         again = _sum_terms(ready, maps, {name: loss}, floor)  # sums of losses do not tell those of clipped ones
-        twin = as_floored(_decompose(again, loss, request, floor, notes), round(float(again.moved.sum())))
+        twin = as_floored(_decompose(again, loss, request, floor, findings), round(float(again.moved.sum())))
         results[name] = add_facts(replace(found, floored=add_facts(twin, passes + 1)), passes + 1)
     return results
 
@@ -255,20 +256,20 @@ def _class_sums(table: dict[str, Any], rows: ClassRows, losses: dict[str, Proper
 
 
 def _decompose(
-    sums: ClassSums, loss: ProperLoss, request: ClassRequest, clip: float | None, notes: Sequence[str]
+    sums: ClassSums, loss: ProperLoss, request: ClassRequest, clip: float | None, findings: Sequence[Finding]
 ) -> Decomposition:
     """Terms of one loss, with the resolution form by the same law C."""
     assert request.scaling is not None  # noqa: S101 - that is why we are here
     form = request.form
     levels, lines = len(sums.levels), sums.losses[str(loss)]
     sample = _sample(sums)
-    chain = Chain.of(sample, _levels(sample, sums.levels), notes=tuple(notes))
+    chain = Chain.of(sample, _levels(sample, sums.levels), findings=tuple(findings))
     spread = np.zeros((2 * levels, levels + 1))
     spread[:levels, :levels] = np.eye(levels)
     spread[levels + 1, levels] = 1.0  # only C has one
     moments = _moments(sums, lines, spread, np.zeros((sums.n.size, 2 * levels)))
     infinite = _infinite(sums, loss)
-    said = infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
+    said = find_infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
     moments = _with_infinite(moments, infinite)
     risk = float(moments.mean[:levels].sum())
     found = conclude(chain, loss, form, clip, moments, risk, None, said)
@@ -279,9 +280,9 @@ def _decompose(
         spread=float(moments.mean[levels + 1]),
         std_error=moments.std_error({0: 1.0}),
     )
-    overfit = describe_overfit(found, 1)
+    overfit = find_overfit(found, 1)
     if overfit is not None:  # no warning: a scaling of many rows hardly ever does
-        found = replace(found, notes=(*found.notes, overfit), _doubts=((1, overfit),))
+        found = replace(found, findings=(*found.findings, overfit))
     return replace(found, _alternatives=(own,), _resolution=partial(_resolution, sums, found))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,16 +11,18 @@ import numpy as np
 
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, plain, refuse
 from scoreprism._core.labels import key_order
-from scoreprism._document.tables import Drawable, TermTable
+from scoreprism._document.result import Drawable, TermTable
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import plural, write_fixed
 from scoreprism._kernels.holm import MARKED, holm
 from scoreprism._kernels.term_intervals import ROLES, Interval, TermInference, quantile, tail
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import SegmentDecompositions
-from scoreprism.scale._shift import JsonTable, Shifts, mix_between, stale_between
+from scoreprism.scale._shift import LineTable, Shifts, mix_between, stale_between
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Drift(Drawable, JsonTable):
+class Drift(Drawable, LineTable):
     """
     Changes of a loss and of its terms between periods whose rows are independent.
 
@@ -56,6 +58,29 @@ class Drift(Drawable, JsonTable):
     against: Any = "previous"
     AGAINST: ClassVar = ("previous", "first")  # what periods are compared with, if not with one that is named
     LOSS: ClassVar = "loss"  # the loss itself, among the terms
+
+    @classmethod
+    def of(cls, periods: SegmentDecompositions, against: Any = "previous") -> Drift:
+        """
+        Compare periods with each other; rows without a period are left out.
+
+        Parameters
+        ----------
+        periods : SegmentDecompositions
+            One decomposition per period.
+        against : {"previous", "first"} or period, default="previous"
+            What each period is compared with: the one before, the first, or one that is named.
+
+        Returns
+        -------
+        Drift
+            Changes with intervals.
+        """
+        labels = sorted((label for label in periods.decompositions if label is not None), key=key_order)
+        if len(labels) < 2:
+            left = f", {len(periods.skipped)} left out" if periods.skipped else ""
+            refuse("drift must have at least two periods", f"{len(labels)}{left}", "Add the sums of further periods.")
+        return cls(periods.names, periods._backend, periods, tuple(_pairs(labels, against)), against)
 
     @property
     def floored(self) -> Drift | None:
@@ -195,18 +220,23 @@ class Drift(Drawable, JsonTable):
                     columns[head].append(entry)
         return columns
 
-    def _digits(self) -> int:
-        return max(d._digits() for d in self.periods.decompositions.values())
+    def _decimals(self) -> int:
+        return max(d._decimals() or 5 for d in self.periods.decompositions.values())
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
+    def _shown_columns(self) -> dict[str, list[Any]]:
         """One line for each period: what people read."""
-        terms = (Drift.LOSS, *self.names)
-        tests = {name: self.pvalues(name) for name in terms}
-        lines = []
-        for after, before in self.pairs:
-            cells = [_said(self, name, after, tests[name][after]) for name in terms]
-            lines.append([str(after), str(before), f"{self.periods[after].n:,}", *cells])
-        return ["period", "against", "rows", *(f"Δ {name}" for name in terms)], lines
+        columns: dict[str, list[Any]] = {
+            "period": [str(after) for after, _ in self.pairs],
+            "against": [str(before) for _, before in self.pairs],
+            "rows": [self.periods[after].n for after, _ in self.pairs],
+        }
+        for name in (Drift.LOSS, *self.names):
+            tests = self.pvalues(name)
+            columns[f"Δ {name}"] = [_write_change(self, name, after, tests[after]) for after, _ in self.pairs]
+        return columns
+
+    def _kinds(self) -> Mapping[str, str]:
+        return {f"Δ {name}": "number" for name in (Drift.LOSS, *self.names)}  # an interval is not broken
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -234,18 +264,22 @@ class Drift(Drawable, JsonTable):
         return f"{first.loss!s} loss, changes from {which}{mark}"
 
     def _footer(self) -> list[str]:
-        count = f"{len(self.pairs)} change{'s' * (len(self.pairs) > 1)}"
-        notes = [f"in brackets: 95 % intervals, each for itself; *: p < {MARKED:g} by Holm's method over {count}"]
-        return notes + [f"period {period} was left out: {why}" for period, why in self.periods.skipped.items()]
+        count = plural(len(self.pairs), "change")
+        return [f"In brackets: 95 % intervals, each by itself; *: p < {MARKED:g} by Holm's method over {count}."]
+
+    def _findings(self) -> Sequence[Finding]:
+        skipped = self.periods.skipped.items()
+        return [Finding("left_out", subject=f"period {one}", facts={"reason": why}) for one, why in skipped]
 
 
-def _said(drift: Drift, name: str, period: Any, pvalue: float) -> str:
-    """A change with its interval and a mark."""
+def _write_change(drift: Drift, name: str, period: Any, pvalue: float) -> str:
+    """A change with its interval, and a star where it is significant."""
     value = drift.change(name, period)
     if not math.isfinite(value):
         return "–"
-    interval, d = drift.interval(name, period), drift._digits()
-    return f"{value:+.{d}f} [{interval.low:+.{d}f}, {interval.high:+.{d}f}]{'*' if pvalue < MARKED else ' '}"
+    interval, d = drift.interval(name, period), drift._decimals()
+    low, high = (write_fixed(end, d, "+") for end in (interval.low, interval.high))
+    return f"{write_fixed(value, d, '+')}{'*' if pvalue < MARKED else ''} ({low} to {high})"
 
 
 # ── intervals of a change ───────────────────────────────────────────────────────────────────────────
@@ -307,15 +341,6 @@ def _pvalue(after: Reach, before: Reach) -> float:
 
 
 # ── what is compared with what ──────────────────────────────────────────────────────────────────────
-
-
-def compare_periods(periods: SegmentDecompositions, against: Any) -> Drift:
-    """Each period against the one before, the first, or one that is named; rows without a period are left out."""
-    labels = sorted((label for label in periods.decompositions if label is not None), key=key_order)
-    if len(labels) < 2:
-        left = f", {len(periods.skipped)} left out" if periods.skipped else ""
-        refuse("drift must have at least two periods", f"{len(labels)}{left}", "Add the sums of further periods.")
-    return Drift(periods.names, periods._backend, periods, tuple(_pairs(labels, against)), against)
 
 
 def _pairs(labels: Sequence[Any], against: Any) -> list[tuple[Any, Any]]:

@@ -8,7 +8,6 @@ import importlib.util
 import os
 import re
 import shutil
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,8 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.source_files import SEPARATORS, doubt_about, find_files, hive, hive_root, verify_files
-from scoreprism.exceptions import DoubtfulFileWarning, InputError, ScoreprismError
+from scoreprism._findings.finding import Finding, announce
+from scoreprism.exceptions import InputError, ScoreprismError
 
 #: Rows of a CSV file that its types are guessed from; where the guess fails, all are read for it.
 _GUESSED = 10_000
@@ -203,7 +203,7 @@ def opened(engine: Engine, paths: list[str], kind: str, whole: list[str] | None 
         frame = _typed(engine.scan(paths, kind), whole or paths)
         wrap(frame).collect_schema()
     for path, doubt in doubts.items():
-        warnings.warn(f"{path!r} may not be complete: {doubt}.", DoubtfulFileWarning, stacklevel=2)
+        announce(Finding("file_suspect", subject=path, facts={"reason": doubt}))
     return frame
 
 

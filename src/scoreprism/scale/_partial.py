@@ -10,6 +10,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_random_state, refuse
 from scoreprism._core.labels import key_order
+from scoreprism._findings.finding import Finding
 from scoreprism._fitting.chain_fit import Losses, decompose_each, parse_losses
 from scoreprism._fitting.learners import ForeignMap, parse_calibrator
 from scoreprism._kernels.term_intervals import FORMS
@@ -17,7 +18,7 @@ from scoreprism._sample.fit_rows import FitRows, warn_of_reversed_scores
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._column_settings import parse_count_of_folds
-from scoreprism.scale._drift import Drift, compare_periods
+from scoreprism.scale._drift import Drift
 from scoreprism.scale._expressions import by_row
 from scoreprism.scale._scaled_result import ScaledDecomposition, add_sums, attach_parts, floors_of
 from scoreprism.scale._sum_table import SumTable
@@ -130,7 +131,7 @@ class Partial(SumTable):
         if not isinstance(loss, (str, ProperLoss)):
             refuse("drift takes one loss", f"{loss!r}"[:80], "Call it once for each.")
         found: Any = self.decompose(loss=loss, **options)
-        return compare_periods(found.periods, against)
+        return Drift.of(found.periods, against)
 
 
 def _warn_of_order(partial: SumTable) -> None:
@@ -147,6 +148,8 @@ def _parse(
 ) -> Options:
     settings = partial.settings
     parse_choice(form, FORMS, "form")
+    for loss in losses.values():
+        loss.require_classes(partial.table["key"])
     if len(settings.levels) > 1:
         if form == "plugin":
             refuse(
@@ -187,5 +190,5 @@ def _decompose(partial: SumTable, options: Options) -> dict[str, ScaledDecomposi
 def _noted(twin: Decomposition, partial: SumTable) -> Decomposition:
     """Levels above C are known by sums of their losses, which cannot be clipped after the fact."""
     above = partial.settings.levels[1:]
-    note = f"{', '.join(above)} as summed: only S and C are kept away from 0 and 1"
-    return replace(twin, notes=(*twin.notes, note)) if above else twin
+    unclipped = Finding("unclipped_levels", subject=", ".join(above))
+    return replace(twin, findings=(*twin.findings, unclipped)) if above else twin

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from scoreprism._core.checks import refuse
 from scoreprism._core.progress import tracked
 from scoreprism._document.result_json import SCALE, encode, fitting_together, read_summary, require_kinds
+from scoreprism._findings.finding import Finding
 from scoreprism.decomposition import Decomposition
 from scoreprism.estimation import SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
-from scoreprism.scale._drift import Drift, compare_periods
+from scoreprism.scale._drift import Drift
 from scoreprism.scale._sum_table import SumTable
 
 if TYPE_CHECKING:
@@ -78,8 +79,9 @@ class ScaledDecomposition(Decomposition):
         return self._total
 
     @property
-    def _telling(self) -> str:
-        return "pass q, a column of P(event | features),"
+    def splits_the_rest(self) -> str:
+        """The argument that would split what is left into model and data."""
+        return "q"
 
     def drift(self, against: Any = "previous") -> Drift:
         """
@@ -97,7 +99,7 @@ class ScaledDecomposition(Decomposition):
         """
         if self.periods is None:
             refuse("drift must have periods", "a decomposition without them", "Pass `time`= to decompose.")
-        return compare_periods(self.periods, against)
+        return Drift.of(self.periods, against)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -233,12 +235,11 @@ def add_sums(found: Decomposition, sums: SumTable, error: float, options: Any) -
     """A decomposition with what sums add to it, and a doubt where cells are too coarse."""
     if not sums.exact:
         least = min(found.std_error.values(), default=math.nan)
-        share = f" ({error / least:.2g} of the smallest standard error)" if least > 0.0 else ""
-        note, doubts = f"summing by cell moved the loss of C by up to about {error:.2g}{share}", found._doubts
-        if error > _COARSE * found.std_error[found.names[0]] > 0.0:
-            note = f"the cells are too coarse for so many rows: {note}. Pass more cells="
-            doubts = (*doubts, (1, note))
-        found = replace(found, notes=(*found.notes, note), _doubts=doubts)
+        facts = {"share_of_error": error / least} if least > 0.0 else {}
+        coarse = error > _COARSE * found.std_error[found.names[0]] > 0.0
+        kind, level = ("cells_too_coarse", 1) if coarse else ("quantised", None)
+        moved = Finding(kind, level=level, value=error, facts=facts)
+        found = replace(found, findings=(*found.findings, moved))
     mass, held = float(sums.table["w"].sum()), int(sums.table["n"].sum())
     more = {"quantisation_error": error, "partial": sums, "_total": mass, "_held": held, "_options": options}
     return ScaledDecomposition._of(found, **more)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +11,9 @@ import numpy as np
 
 from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._document.tables import TermTable
+from scoreprism._document.result import TermTable
+from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import write_percent
 from scoreprism._fitting.fitted_laws import CellFits
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.level import Level
@@ -28,34 +28,14 @@ STRATA, STRATUM_ROWS = 200, 30
 UNREACHED = 0.005
 
 
-class JsonTable(TermTable):
-    """A table whose lines can be written as JSON."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python objects."""
+class LineTable(TermTable):
+    """A table that is written line by line."""
 
     def _lines(self) -> list[dict[str, Any]]:
         """Lines of the table; numbers that are not finite are missing."""
         columns = self._columns()
         lines = (dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True))
         return [{key: _plainly(value) for key, value in line.items()} for line in lines]
-
-    def to_json(self, indent: int | None = None) -> str:
-        """
-        What `to_dict` gives, as strict JSON.
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces per level, for people.
-
-        Returns
-        -------
-        str
-            Numbers that are not finite are null.
-        """
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False, default=str)
 
 
 def _plainly(value: Any) -> Any:
@@ -64,7 +44,7 @@ def _plainly(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shifts(JsonTable):
+class Shifts(LineTable):
     """
     Parts of what happened between periods, each with an interval: a line for each period and part.
 
@@ -80,7 +60,7 @@ class Shifts(JsonTable):
         By part, an entry for each pair.
     level : float
         Confidence level of the intervals.
-    notes : tuple of str
+    findings : tuple of Finding
         What to keep in mind.
 
     Examples
@@ -104,7 +84,7 @@ class Shifts(JsonTable):
     high: dict[str, FloatArray]
     level: float
     _heading: str
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def terms(self) -> dict[str, float]:
@@ -129,13 +109,16 @@ class Shifts(JsonTable):
         dict
             The level, and one entry for each period and part.
         """
-        return {"level": self.level, "parts": self._lines(), "notes": list(self.notes)}
+        return {"level": self.level, "parts": self._lines(), "findings": [one.to_dict() for one in self.findings]}
 
     def _title(self) -> str:
         return self._heading
 
     def _footer(self) -> list[str]:
-        return [f"low, high: {100 * self.level:g} % intervals", *self.notes]
+        return [f"low, high: {write_percent(self.level)} intervals"]
+
+    def _findings(self) -> Sequence[Finding]:
+        return self.findings
 
 
 def _shifts(
@@ -143,12 +126,12 @@ def _shifts(
     pairs: Any,
     found: Sequence[Mapping[str, tuple[float, ...]]],
     level: float,
-    notes: tuple[str, ...] = (),
+    findings: tuple[Finding, ...] = (),
 ) -> Shifts:
     """Parts as (value, standard error, low, high), pair by pair, as columns."""
     names = tuple(found[0])
     value, error, low, high = ({name: np.array([line[name][j] for line in found]) for name in names} for j in range(4))
-    return Shifts(names, None, tuple(pairs), value, error, low, high, level, heading, notes)
+    return Shifts(names, None, tuple(pairs), value, error, low, high, level, heading, findings)
 
 
 # ── the mix of scores and the law ───────────────────────────────────────────────────────────────────
@@ -160,13 +143,13 @@ def mix_between(periods: Any, pairs: Any, level: float) -> Shifts:
     first = next(iter(periods.decompositions.values()))
     loss, mark = first.loss, first._mark
     found = [_mix(periods[after], periods[before], loss, confidence) for after, before in pairs]
-    notes = [
-        f"{100 * share:.1f} % of period {after} have scores that period {before} does not reach: a guess there"
+    findings = [
+        Finding("unreached_scores", value=share, facts={"after": str(after), "before": str(before)})
         for after, before in pairs
         if (share := _unreached(periods[after].partial.table, periods[before].partial.table)) > UNREACHED
     ]
     heading = f"{loss!s} loss, change by the mix of scores and by the law P(Y | S){f', {mark}' if mark else ''}"
-    return _shifts(heading, pairs, found, confidence, tuple(notes))
+    return _shifts(heading, pairs, found, confidence, tuple(findings))
 
 
 def _unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) -> float:

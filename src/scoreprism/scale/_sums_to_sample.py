@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._findings.finding import Finding
 from scoreprism._fitting.candidates import Pooling
 from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit, Losses
 from scoreprism._fitting.crossfit import no_crossfit
@@ -114,6 +115,7 @@ def _fit_to(partial: SumTable, lines: Lines, shares: FloatArray, options: Option
         squares=table["w2"][group] * lines.share,
         cubes=table["w3"][group] * lines.share,
         fourths=table["w4"][group] * lines.share,
+        home=None if partial.exact else _centers(partial)[1][group],
         losses=_loss_sums(partial, lines, options.losses),
         losses_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,
     )
@@ -127,7 +129,7 @@ def _fit_to(partial: SumTable, lines: Lines, shares: FloatArray, options: Option
         calibration=None,
         seed=options.seed,
         n_jobs=None,
-        notes=_notes(partial, options),
+        findings=_find_origins(partial, options),
         pooling=pool_folds(partial, lines, shares, worth),
     )
 
@@ -272,14 +274,13 @@ def bound_quantisation(partial: SumTable, lines: Lines, chain: Chain, loss: Prop
     return error + half(lines.score, wide & beyond(partial, clip)[lines.group])
 
 
-def _notes(partial: SumTable, options: Options) -> tuple[str, ...]:
-    what = "distinct scores" if partial.exact else f"cells of {partial.settings.cells} from 0 to 1"
-    notes = [f"from sums over {partial.n_keys} {what}"]
+def _find_origins(partial: SumTable, options: Options) -> tuple[Finding, ...]:
+    """What was summed, and how it is dealt to folds."""
+    facts = {"exact": partial.exact, "cells": partial.settings.cells}
+    found = [Finding("from_sums", n=partial.n_keys, facts=facts)]
     if partial.settings.fold is None:
-        notes.append(f"{options.cv} folds drawn within cells, {PARTITIONS} times: rows are taken to be independent")
-    if partial.absent:
-        notes.append(f"{partial.absent:,} rows of weight 0 are absent")
-    return tuple(notes)
+        found.append(Finding("folds_drawn", n=options.cv, facts={"times": PARTITIONS}))
+    return (*found, *([Finding("zero_weight", n=int(partial.absent))] if partial.absent else []))
 
 
 # ── where groups stand ──────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,26 @@
+"""The gate of a test of calibration: which models fail it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from scoreprism._findings.finding import Finding
+from scoreprism._kernels.holm import holm
+
+
+def judge_calibration(
+    pvalues: Mapping[str, float], alpha: float, immaterial: frozenset[str] = frozenset()
+) -> list[Finding]:
+    """
+    Models whose calibration is refuted, Holm's method over all; those in `immaterial` gain too little to fail.
+
+    A test without a result counts as one, and refutes nothing; but it does not pass either.
+    """
+    adjusted = zip(pvalues, holm([1.0 if math.isnan(p) else p for p in pvalues.values()]), strict=True)
+    found = [
+        Finding("gate_calibration", model=name, pvalue=p, n=len(pvalues), facts={"alpha": alpha})
+        for name, p in adjusted
+        if p <= alpha and name not in immaterial
+    ]
+    return found + [Finding("gate_unknown", model=name) for name, p in pvalues.items() if math.isnan(p)]

@@ -1,0 +1,1204 @@
+"""The sentences of findings: one table, read at the end by whoever shows a result. No code ever reads a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from math import isfinite, isinf
+from typing import TYPE_CHECKING, Any
+
+from scoreprism._findings.wording import (
+    enumerate_words,
+    plural,
+    write_amount,
+    write_count,
+    write_fixed,
+    write_percent,
+    write_pvalue,
+    write_share,
+)
+from scoreprism._spelling import spell
+
+if TYPE_CHECKING:
+    from scoreprism._findings.finding import Finding
+
+#: What reduces each term that has a name of its own.
+MEANINGS = {
+    "reliability": "recalibration on held-out data",
+    "miscalibration": "recalibration on held-out data",
+    "grouping": "a better score: model, features used, ensembling",
+    "projection": "stacking, or keeping all members instead of one number",
+    "irreducible": "richer features or better data",
+    "refinement": "a better score, or better data",
+    "heterogeneity": "features that tell latent states apart",
+    "noise": "nothing: pure chance",
+    "resolution": "nothing: what the score tells apart is subtracted",
+    "discrimination": "nothing: what the score tells apart is subtracted",
+    "uncertainty": "nothing: the spread of the outcome before any score",
+    "residual": "nothing: what plug-in estimates leave over",
+}
+#: What the terms are.
+DEFINITIONS = {
+    "reliability": "miscalibration: the cost of predictions that differ from the event rates behind them",
+    "grouping": "information in the features that the score does not use: equal scores, different chances",
+    "irreducible": "uncertainty that remains when all features are used",
+    "refinement": "what remains after recalibration: unused information, and chance",
+    "heterogeneity": "latent states that no feature distinguishes",
+    "noise": "pure chance",
+}
+#: What removes a term, in a sentence and as a next step.
+REMEDIES = {
+    "reliability": "recalibration", "grouping": "a better model of the same features",
+    "projection": "keeping all members", "heterogeneity": "features that tell latent states apart",
+}  # fmt: skip
+#: Next steps in a few words, by kind.
+STEPS: dict[str, str] = {
+    "infinite_loss": "keep scores off 0 and 1",
+    "do_not_act": "use rows the model has not seen",
+    "recalibrate": "recalibrate",
+    "recalibrate_size_open": "test recalibration on new rows",
+    "information_gain": "improve the model",
+    "information_size_open": "try a better model",
+    "stack": "stack the members",
+    "keep_members": "keep all members",
+}
+NO_STEP = "no action supported"
+
+
+#: Cautions, doubts and origins whose sentences name their model; the others have its name in front.
+_NAMES_ITS_MODEL = frozenset(
+    ("trained_on_rows", "may_be_trained_on_rows", "edge_scores", "unavailable", "order_contradicted")
+)
+#: How names begin that are words of ours, and have a capital where they begin a sentence; names of users stay.
+_OUR_NAMES = ("the ", "member ")
+
+
+def say(finding: Finding) -> str:
+    """The sentence of a finding, in the words of its reader: of Python, or of the command line."""
+    return spell(_say(_shield(finding))).replace(_TICK, "`")
+
+
+#: What stands for a backtick in names of users, which mark no argument of ours.
+_TICK = "\ue000"
+
+
+def _shield(value: Any) -> Any:
+    """A finding, or what it holds, with the backticks of users out of the way."""
+    if isinstance(value, str):
+        return value.replace("`", _TICK)
+    if is_dataclass(value) and not isinstance(value, type):  # a finding
+        parts = {name: _shield(getattr(value, name)) for name in ("term", "model", "subject", "because", "facts")}
+        return replace(value, **parts)
+    if isinstance(value, Mapping):
+        return {_shield(key): _shield(one) for key, one in value.items()}
+    return type(value)(map(_shield, value)) if type(value) in (list, tuple) else value
+
+
+def _say(finding: Finding) -> str:
+    """The sentence, in which names of arguments are marked."""
+    sentence = SENTENCES[finding.kind]
+    text = sentence.format_map(_fields(finding)) if isinstance(sentence, str) else sentence(finding)
+    if text.startswith(_OUR_NAMES):
+        text = _start(text)
+    stage = finding.facts.get("stage")
+    if stage is not None and finding.kind != "lost_resolution":
+        others = finding.facts.get("others", 0)
+        more = f" and {plural(others, 'other')}" if others else ""
+        text = f"Stage {stage:g}{more}: {text}"
+    members = finding.facts.get("members", 1)
+    if members > 1:
+        text = f"{text} The same is true of {plural(members - 1, 'other member')}."
+    aside = finding.severity in ("doubt", "caution", "provenance")
+    if finding.model is not None and aside and finding.kind not in _NAMES_ITS_MODEL:
+        text = f"{finding.model}: {text}"
+    return text
+
+
+def explain_term(term: str) -> str:
+    """What reduces a term; a step between levels that have no name of their own is called by its ends."""
+    return MEANINGS.get(term) or describe_step(term)
+
+
+def describe_step(term: str) -> str:
+    """What reduces a step of information, by the levels at its ends."""
+    coarse, arrow, fine = term.partition(STEP)
+    if not arrow:
+        return ""
+    return "richer features or better data" if fine == "Y" else f"using what {fine!r} adds to {coarse!r}"
+
+
+#: What stands between the levels of a term that is called by its ends.
+STEP = " → "
+
+
+def write_distance(distance: float) -> str:
+    """How far scores are kept from 0 and 1."""
+    short = float(f"{distance:.2g}")
+    return f"{short:.8f}".rstrip("0") if distance >= 1e-6 else f"{short:.2g}"
+
+
+def mark_floor(distance: float) -> str:
+    """What is said with numbers that were computed at a floor."""
+    return f"with scores kept {write_distance(distance)} from 0 and 1"
+
+
+class _Count(int):
+    """A count in a template: in groups of three digits, or with a noun as in {n:row}."""
+
+    def __format__(self, unit: str) -> str:
+        return plural(int(self), unit) if unit else write_count(int(self))
+
+
+class _Number(float):
+    """A number in a template: {value:a3} has three significant digits, {value:f1} one decimal; else as usual."""
+
+    def __format__(self, spec: str) -> str:
+        if spec[:1] == "a":
+            return write_amount(float(self), int(spec[1:]))
+        return write_fixed(float(self), int(spec[1:])) if spec[:1] == "f" else float.__format__(self, spec)
+
+
+def _fields(f: Finding) -> dict[str, Any]:
+    """What templates may name: facts, and the fields of a finding ready to be shown."""
+    numbers = {"value": f.value, "low": f.low, "high": f.high, "level": f.confidence_level}
+    return {
+        **f.facts,
+        **{name: None if value is None else _Number(value) for name, value in numbers.items()},
+        "n": _Count(f.n or 0),
+        "were": "was" if f.n == 1 else "were",
+        "gain": _part(f.low, f),
+        "p": _p(f),
+        "of_model": _of_model(f),
+        "who": f.model or "The score",
+        "score": f.model or "the score",
+        "model": f.model,
+        "subject": f.subject,
+        "term": f.term,
+    }
+
+
+# ── headlines ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding], where: str) -> str:
+    """The verdict on one model in a sentence or two; `where` says how many rows it rests on."""
+    by_kind = {one.kind: one for one in findings}
+    infinite, doubt = by_kind.get("infinite_loss"), by_kind.get("do_not_act")
+    said = []
+    if infinite is not None:
+        said.append(f"The {loss} loss of {model} is infinite: it gave probability 0 to something that happened.")
+    if doubt is not None:
+        said.append(f"No conclusion on {model}: it is judged on rows that were used to fit it.")
+        return " ".join(said)
+    floor = by_kind.get("floored")
+    about = f"the {loss} loss of {model}, {write_amount(risk, 4)},"
+    if infinite is not None and floor is not None:
+        said.append(f"{_start(mark_floor(floor.facts['floor']))} it is {write_amount(risk, 4)}.")
+        about = "this"
+    gains = [one for one in findings if one.kind in ("recalibrate", "information_gain")]
+    if gains:
+        parts = [f"{_remedy(one)} removes at least {_part(one.low, one)}" for one in gains]
+        level = write_percent(gains[0].confidence_level or 0.95)
+        said.append(f"Of {about.removesuffix(',')}, {enumerate_words(parts)}, at {level} confidence.")
+    open_ = [one for one in findings if one.kind in ("recalibrate_size_open", "not_material", "information_size_open")]
+    fine = [one for one in findings if one.kind == "calibrated_enough"]
+    said += [say(replace(one, model=model)) for one in (*open_, *(fine if not gains else ()))]
+    if fine and not gains and not open_ and any(one.kind == "no_information_gain" for one in findings):
+        said.append(f"A better model of the same features is not shown to gain anything ({where}).")
+    if not gains and not open_ and not fine and risk == risk and (infinite is None or floor is not None):
+        looked = [one for one in findings if one.kind in ("no_miscalibration", "no_information_gain")]
+        remedies = enumerate_words([_remedy(one) for one in looked], joint="or") if looked else "anything known here"
+        said.append(f"No part of {about} is significantly removable by {remedies} ({where}).")
+    return " ".join(said)
+
+
+def _remedy(f: Finding) -> str:
+    return REMEDIES.get(f.term or "", f.term or "")
+
+
+def say_ranking(
+    best: Finding | None, alike: Sequence[str], infinite: Sequence[str], actions: Mapping[str, Sequence[str]], loss: str
+) -> str:
+    """The verdict on several models: the best one, those as good, those that are infinite; `actions` names by kind."""
+    said = []
+    none = f"The {loss} loss of every model is infinite: each gave probability 0 to something that happened."
+    if best is None:
+        return none
+    if actions.get("do_not_act"):
+        names = actions["do_not_act"]
+        return f"No conclusion: {_named(names)} {_is(names)} judged on rows that were used to fit {_it(names)}."
+    worse = f"; {_named(alike)} {_is(alike)} not significantly worse" if alike else ""
+    floor = best.facts.get("floor")
+    at = f" {mark_floor(floor)}" if floor is not None else ""
+    said.append(f"{best.model} has the smallest {loss} loss{at}, {write_amount(best.value or 0.0, 4)}{worse}.")
+    if best.model in infinite:
+        said.insert(0, none)
+    elif infinite:
+        said.append(f"That of {_named(infinite)} is infinite.")
+    if actions.get("recalibrate"):
+        said.append(f"Recalibrate {_named(actions['recalibrate'])}.")
+    if actions.get("recalibrate_size_open"):
+        names = actions["recalibrate_size_open"]
+        said.append(f"{_named(names)} {_is(names)} miscalibrated, but the size of the gain from recalibrating is open.")
+    if actions.get("not_material"):
+        names = actions["not_material"]
+        said.append(f"{_named(names)} {_is(names)} miscalibrated too little to be worth a change.")
+    return " ".join(said)
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _it(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def say_step(findings: Sequence[Finding]) -> str:
+    """What to do next, in a few words."""
+    steps = [STEPS[one.kind] for one in findings if one.kind in STEPS]
+    return enumerate_words(list(dict.fromkeys(steps))) if steps else NO_STEP
+
+
+# ── parts of sentences ──────────────────────────────────────────────────────────────────────────────
+
+
+def _part(value: float | None, f: Finding) -> str:
+    """A part of the loss, with its share."""
+    part = 0.0 if value is None else value
+    return f"{write_amount(part)} ({write_share(part / f.value)})" if f.value else write_amount(part)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else write_amount(value)
+
+
+def _span(f: Finding, decimals: int = 2) -> str:
+    """An interval."""
+    low, high = (write_fixed(end, decimals) if end is not None else "–" for end in (f.low, f.high))
+    return f"{low} to {high}"
+
+
+def _who(f: Finding, nobody: str) -> str:
+    return nobody if f.model is None else f.model
+
+
+def _of_model(f: Finding) -> str:
+    return "" if f.model is None else f" of {f.model}"
+
+
+def _p(f: Finding) -> str:
+    return "" if f.pvalue is None else f" ({write_pvalue(f.pvalue)})"
+
+
+def _blind(f: Finding) -> str:
+    """That a loss which is not strictly proper does not see everything."""
+    return " This loss does not see all miscalibration." if f.facts.get("blind") else ""
+
+
+#: Under which condition an upper end of the reliability holds.
+_CONDITIONS = {"smooth": " if the calibration curve is smooth", "any": " whatever its shape", "": ""}
+
+
+def _most(f: Finding) -> str:
+    """What recalibration gains at most, under each condition: (condition, end) in facts."""
+    ends = f.facts.get("ends") or [["", f.high]]
+    return ", and ".join(f"at most {_part(end, f)}{_CONDITIONS[where]}" for where, end in ends)
+
+
+def _share_of(value: float | None, f: Finding) -> str:
+    return write_share(max(value or 0.0, 0.0) / f.value) if f.value else _number(value)
+
+
+def _named(words: Sequence[Any], most: int = 6) -> str:
+    return enumerate_words([str(word) for word in words], most)
+
+
+def _start(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+# ── what to do ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _infinite_loss(f: Finding) -> str:
+    where = f"{write_count(f.n or 0)} of {plural(int(f.facts.get('total', 0)), 'row')}" if f.n else "some rows"
+    rows = f.facts.get("rows") or ()
+    more = (f.n or 0) - len(rows)
+    listed = (
+        f" ({'row' if f.n == 1 else 'rows'} {', '.join(map(str, rows))}{f' and {more} more' if more > 0 else ''})"
+        if rows
+        else ""
+    )
+    return (
+        f"The {f.facts.get('loss', '')} loss{_of_model(f)} is infinite: probability 0 was given to what happened in "
+        f"{where}{listed}. Keep scores away from 0 and 1 first (every recalibration map but the identity does), or "
+        "pass `clip`=1e-6 to judge them at a distance."
+    )
+
+
+def _recalibrate(f: Finding) -> str:
+    who = "" if f.model is None else f" {f.model}"
+    return f"Recalibrate{who}: this gains at least {_part(f.low, f)} of the loss.{_blind(f)}"
+
+
+def _recalibrate_size_open(f: Finding) -> str:
+    where, end = (f.facts.get("ends") or [["", f.high]])[-1]
+    condition = "" if where == "any" else _CONDITIONS[where]
+    who = "The scores are" if f.model is None else f"{f.model} is"
+    if f.low is not None and f.low > 0.0:
+        goal = write_percent(f.facts.get("min_gain", 0.0))
+        gain = f"recalibrating gains {_share_of(f.low, f)} to {_share_of(end, f)} of the loss{condition}"
+        return f"{who} miscalibrated{_p(f)}: {gain}; whether it reaches {goal} is open.{_blind(f)}"
+    gain = f"recalibrating gains between 0 and {_part(end, f)} of the loss{condition}"
+    return f"{who} miscalibrated{_p(f)}, but the size of the gain is open: {gain}.{_blind(f)}"
+
+
+def _not_material(f: Finding) -> str:
+    who = "The scores are" if f.model is None else f"{f.model} is"
+    gain = f"recalibrating gains only {_share_of(f.low, f)} to {_share_of(f.high, f)} of the loss"
+    return f"{who} miscalibrated{_p(f)}, but {gain}: not worth a change.{_blind(f)}"
+
+
+_LOST = "loss of information from the features to"
+#: Who gains from a step of information, and what was looked for.
+_GAINS = {
+    "grouping": ("A better model of these features", f"{_LOST} the score"),
+    "projection": ("Keeping all members", "loss of information from the members to the aggregate"),
+}
+
+
+def _gainer(f: Finding) -> tuple[str, str]:
+    term = f.term or ""
+    return _GAINS.get(term, (f"Going from {term.replace(STEP, ' to ')}", f"gain from {term}"))
+
+
+def _information_gain(f: Finding) -> str:
+    over = "" if f.model is None else f" than {f.model}"
+    who = f"A better model of these features{over}" if f.term == "grouping" else _gainer(f)[0]
+    return f"{who} gains at least {_part(f.low, f)} of the loss."
+
+
+def _information_size_open(f: Finding) -> str:
+    if f.low is not None and f.low > 0.0:
+        goal = write_percent(f.facts.get("min_gain", 0.0))
+        gain = f"{_gainer(f)[0]} gains at least {_part(f.low, f)} of the loss"
+        return f"{gain}{_of_model(f)}; whether it reaches {goal} is open."
+    who = _who(f, "the score")
+    return f"The features carry more information than {who}{_p(f)}; how much a better model would gain is open."
+
+
+def _do_not_act(f: Finding) -> str:
+    why = "" if f.because is None else f"{_say(f.because)} "
+    return f"{why}Do not act on these terms."
+
+
+def _keep_members(f: Finding) -> str:
+    gain = f"a model of the members richer than a logistic one gains at least {_part(f.low, f)} over {f.subject}"
+    return f"Keep all members: {gain}."
+
+
+def _paying(verb: str) -> Callable[[Finding], str]:
+    def sentence(f: Finding) -> str:
+        if f.low is None:
+            return "Whether recalibration pays cannot be determined: the loss is infinite."
+        level = write_percent(f.confidence_level or 0.95)
+        size = f"{write_amount(f.value or 0.0)} of the {f.facts['loss']} loss"
+        return f"{verb}: {size}, {write_amount(f.low)} to {write_amount(f.high or 0.0)} at {level} confidence."
+
+    return sentence
+
+
+def _stage_choice(f: Finding) -> str:
+    folds = plural(int(f.n or 0), "fold")
+    if f.value is None:
+        same = f"Both rules choose the same stages ({f.facts['refined']}), whichever of the {folds} is left out"
+        return f"{same}: no difference."
+    gain = f"{write_amount(f.value)} ({write_amount(f.low or 0.0)} to {write_amount(f.high or 0.0)})"
+    chosen = f"{f.facts['refined']} by the recalibrated loss and {f.facts['raw']} by the raw loss"
+    return (
+        f"On unseen rows, choosing by the recalibrated loss gains {gain} after recalibration (stages chosen as each of "
+        f"{folds} is left out: {chosen})."
+    )
+
+
+def _stages_alike(f: Finding) -> str:
+    first, last = f.facts["first"], f.facts["last"]
+    if f.n == 1:
+        return f"All other stages are significantly worse than the best, {first:g}."
+    return f"{f.n} of {f.facts['total']} stages, {first:g} to {last:g}, are not significantly worse than the best."
+
+
+def _infinite_stages(f: Finding) -> str:
+    has = f"{plural(int(f.n or 0), 'stage')} {'has' if f.n == 1 else 'have'}"
+    return f"{has} an infinite raw loss: probability 0 for what happened."
+
+
+def _infinite_splits(f: Finding) -> str:
+    total = f.facts["total"]
+    where = _named([f"{key} in {count} of {total} splits" for key, count in f.facts["where"].items()])
+    return f"Probability 0 was given to what happened, or may happen: infinite {where}. Pass `clip`=1e-6."
+
+
+def _best_map(f: Finding) -> str:
+    return f"The best map{_of_model(f)} is {f.subject}: it gains {_number(f.value)} ({_span(f, 4)})."
+
+
+# ── what is known ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _floored(f: Finding) -> str:
+    of = f" of {f.model}" if f.model is not None else ""
+    moved = f", which moves {write_count(f.n)} of {plural(int(f.facts['total']), 'row')}" if f.n is not None else ""
+    return f"The terms{of} are computed {mark_floor(f.facts['floor'])}{moved}."
+
+
+def _no_miscalibration(f: Finding) -> str:
+    if f.high is None:
+        return f"No significant miscalibration{_of_model(f)} was found."
+    needed = f" About {write_count(f.n)} rows would establish the estimated gain." if f.n else ""
+    return f"No significant miscalibration{_of_model(f)} was found: recalibrating gains {_most(f)}.{needed}{_blind(f)}"
+
+
+def _calibrated_enough(f: Finding) -> str:
+    who = "No recalibration is needed" if f.model is None else f"{f.model} needs no recalibration"
+    return f"{who}: it would gain at most {_share_of(f.high, f)} of the loss{_p(f)}.{_blind(f)}"
+
+
+def _no_information_gain(f: Finding) -> str:
+    what = _gainer(f)[1] if f.model is None or f.term != "grouping" else f"{_LOST} {f.model}"
+    return f"No significant {what} was found; one is not ruled out."
+
+
+#: What would split the rest of a loss.
+_SPLITTERS = {
+    "X": "pass `X` to separate them",
+    "q": "pass `q`, a column of P(event | features), to separate them",
+}
+
+
+def _rest_unsplit(f: Finding) -> str:
+    rest = f"What recalibration cannot remove, an estimated {_part(f.low, f)}"
+    return f"{rest}, is due to the model or the data: {_SPLITTERS[f.subject or 'X']}."
+
+
+def _inconclusive(f: Finding) -> str:
+    return f"Inconclusive with {plural(int(f.n or 0), f.facts.get('unit', 'row'))}: no term is significantly above 0."
+
+
+def _term_doubtful(f: Finding) -> str:
+    why = "" if f.because is None else f"{_say(f.because)} "
+    return f"{why}{_start(f.term or 'this term')} is not assessed."
+
+
+def _members_add_nothing(f: Finding) -> str:
+    if f.facts.get("determined"):
+        return "The aggregate determines everything that the members say."
+    return f"No evidence that the members carry more information than {f.subject}: one number may be enough."
+
+
+def _not_worse(f: Finding) -> str:
+    names = f.facts["others"]
+    return f"{_named(names)} {'is' if len(names) == 1 else 'are'} not significantly worse."
+
+
+def _behind(f: Finding) -> str:
+    gap = f"{f.model} is {write_amount(f.value or 0.0)} behind {f.subject} ({_span(f, 4)})"
+    return f"{gap}, {'a significant' if (f.low or 0.0) > 0.0 else 'not a significant'} difference."
+
+
+def _miscalibrated_by_bound(f: Finding) -> str:
+    alone = "" if f.pvalue is None else f"; the test alone does not show it ({write_pvalue(f.pvalue)})"
+    return f"{_who(f, 'The score')} is miscalibrated by the lower bound of its reliability{alone}."
+
+
+def _event_bias(f: Finding) -> str:
+    ratio = f"observed:expected {write_fixed(f.value or 0.0, 2)}, {_span(f)}"
+    sign = f.facts["sign"]
+    if sign == 0:
+        return f"The predicted number of events agrees with the observed number ({ratio})."
+    off = write_share(abs(1.0 / (f.value or 1.0) - 1.0)) if f.value else ""
+    return f"Predictions are too {'low' if sign > 0 else 'high'} by {off} overall ({ratio})."
+
+
+def _score_spread(f: Finding) -> str:
+    sign = "too extreme" if f.facts["sign"] < 0 else "not extreme enough"
+    words = f"(slope {write_fixed(f.value or 0.0, 2)}, {_span(f)})"
+    return (
+        f"Predictions are {sign} {words}."
+        if f.facts.get("shown")
+        else f"The slope alone suggests predictions {sign} {words}."
+    )
+
+
+def _segment_miscalibrated(f: Finding) -> str:
+    names, total = f.facts["segments"], int(f.n or 0)
+    if len(names) == total > 6:
+        return f"{_who(f, 'The score')} is miscalibrated in all {total} segments."
+    what = f"{len(names)} of {plural(total, 'segment')}" if total > 1 else "the one segment that is large enough"
+    return f"{_who(f, 'The score')} is miscalibrated in {what}: {_named(names)}."
+
+
+def _segments_none(f: Finding) -> str:
+    total = int(f.n or 0)
+    what = f"any of {plural(total, 'segment')}" if total > 1 else "the one segment that is large enough"
+    if f.facts.get("overall"):
+        return f"The miscalibration{_of_model(f)} seen overall is not significant within {what}."
+    return f"No significant miscalibration{_of_model(f)} in {what}, adjusted for their number."
+
+
+def _segments_too_small(f: Finding) -> str:
+    where = f" of {_named(f.facts['columns'])}" if f.facts.get("columns") else ""
+    needs = f"{f.n} rows and {f.facts['rarer']} of the rarer outcome"
+    return f"No segment{where} has the {needs} that a decomposition of its own needs."
+
+
+def _net_benefit(f: Finding) -> str:
+    if f.low is None:
+        return f"At no threshold is acting on {f.model} estimated to beat acting on all or on none."
+    where = f"at thresholds between {f.low:.2g} and {f.high:.2g}"
+    if f.facts.get("shown"):
+        sure = f"significantly ({write_percent(f.confidence_level or 0.95)} interval)"
+        return f"Acting on {f.model} beats acting on all and on none {where}, {sure}."
+    return f"Acting on {f.model} is estimated to beat acting on all and on none {where}, but not significantly."
+
+
+def _decision_cost(f: Finding) -> str:
+    costs = "(a false alarm at threshold t costs t, a miss 1 − t)"
+    sure, bound = f"with {write_percent(f.confidence_level or 0.95)} confidence", write_amount(f.high or 0.0, 2)
+    if f.value is None:
+        return f"Whatever the threshold, miscalibration costs at most {bound} per decision, {sure} {costs}."
+    most = f"Miscalibration costs most at thresholds around {f.low:.2g}"
+    estimate = f"an estimated {write_amount(f.value, 2)} per decision"
+    return f"{most}: {estimate}, and at most {bound} at any threshold, {sure} {costs}."
+
+
+def _feature_adds(f: Finding) -> str:
+    names = f.facts["features"]
+    return f"Taken alone, {_named(names)} {'adds' if len(names) == 1 else 'add'} to it."
+
+
+def _no_region(f: Finding) -> str:
+    if f.facts.get("classes"):
+        return "Regions in words are found for two classes only."
+    return f"No region of the features was found where outcomes differ from {_who(f, 'the score')}, recalibrated."
+
+
+def _changed(f: Finding) -> str:
+    what, p = f.term, f.facts
+    over = f"Holm's p {'<' if p['periods'] else '≥'} {p['alpha']:g} over {plural(int(f.n or 0), 'change')}"
+    if f.n == 1:
+        how = "changed" if p["periods"] else "did not change significantly"
+        return f"The {what} {how} from {p['before']} to {p['after']} (p {'<' if p['periods'] else '≥'} {p['alpha']:g})."
+    if not p["periods"]:
+        return f"The {what} is in no period significantly different from the first, {p['before']} ({over})."
+    return f"The {what} differs from the first period, {p['before']}, in {_named(p['periods'])} ({over})."
+
+
+def _map_gain(f: Finding) -> str:
+    """What the map that chooses inside each fold does to the loss."""
+    loss, before, after = f.facts["loss"], f.facts["before"], f.facts["after"]
+    how = "choosing the map inside each fold" if f.facts.get("chooses") else f"by {f.subject}"
+    if not isfinite(before):
+        return (
+            f"Recalibration makes the {loss} loss{_of_model(f)} finite: {write_amount(after, 4)} out of sample, {how}."
+        )
+    change = f"from {write_fixed(before, 4)} to {write_fixed(after, 4)} out of sample, {how}"
+    gain = f"(gain {write_fixed(f.value or 0.0, 4)}, {_span(f, 4)})"
+    best = f"; {f.facts['best']} did best" if f.facts.get("best") else ""
+    if (f.low or 0.0) > 0.0:
+        return f"Recalibration takes the {loss} loss{_of_model(f)} {change} {gain}{best}."
+    if f.facts.get("identity"):
+        leave = "leave its scores as they are" if f.model else "leave the scores as they are"
+        small = " The miscalibration is too small, or of a shape that these maps do not follow."
+        seen = small if f.facts.get("miscalibrated") else ""
+        what = f"the {loss} loss{_of_model(f)}, {write_fixed(before, 4)}, out of fold"
+        return f"No map clearly lowers {what}: {leave}.{seen}"
+    if (f.value or 0.0) > 0.0:
+        return f"Recalibration takes the {loss} loss{_of_model(f)} {change} {gain}: not a significant gain{best}."
+    why = (
+        "its miscalibration is too small for maps fitted on so few rows, or of a shape they do not follow"
+        if f.facts.get("miscalibrated")
+        else "leave it as it is"
+    )
+    return f"Recalibration does not lower the {loss} loss{_of_model(f)} {gain}: {why}."
+
+
+def _map_chosen(f: Finding) -> str:
+    how = ", chosen by cross-validation" if f.facts.get("chosen") else ""
+    what = f"The map{_of_model(f)} is {f.subject}{how}"
+    if f.subject == "identity":
+        return f"The map{_of_model(f)} is the identity{how}: scores are left as they are."
+    effect = f.facts["effect"]
+    before, after = f.facts.get("auc_before"), f.facts.get("auc_after")
+    if effect in ("classes_kept", "classes_changed"):
+        verb = "keeps" if effect == "classes_kept" else "may change"
+        return f"{what}: it {verb} the order of the classes within rows."
+    if effect == "kept":
+        return f"{what}: it keeps the order of the scores, and so the AUC, {write_fixed(before or 0.0, 4)}."
+    words = {
+        "ties": "keeps the order of the scores, but makes some equal",
+        "reversed": "does not keep the order of the scores",
+        "constant": "gives every row the same probability",
+    }[effect]
+    return f"{what}: it {words} (AUC {write_fixed(before or 0.0, 4)} before, {write_fixed(after or 0.0, 4)} after)."
+
+
+def _path_loses(f: Finding) -> str:
+    ends = f" ({_span(f, 5)})" if f.low is not None else ""
+    return f"The last score alone loses {write_fixed(f.value or 0.0, 5)}{ends} of what the whole path knows."
+
+
+# ── doubts ──────────────────────────────────────────────────────────────────────────────────────────
+
+#: What shows that a model was trained on rows.
+EVIDENCE = {
+    "stored": "it stores them",
+    "stored_other_outcomes": "it stores rows with other outcomes",
+    "leaves_equal": "they fill the leaves of its trees to the last row",
+    "leaves_more": "each leaf of its trees holds all rows that it held in training",
+    "leaves_fewer": "no leaf of its trees holds more rows than in training",
+    "leaves_pure": "its leaves are pure on them, in spite of noise",
+    "leaves_close": "they fill the leaves of its trees in proportions closer to those of training than chance allows",
+    "means": "the means of its {name} are theirs",
+    "class_means": "the means of its classes are theirs",
+    "score_equations": "its score equations hold on them",
+    "last_layer": "the gradient of its last layer all but vanishes on them",
+    "round_errors": "the errors of its rounds are those on them",
+}
+
+
+def _evidence(f: Finding) -> str:
+    kind, _, name = str(f.facts["evidence"]).partition(":")
+    return EVIDENCE[kind].format(name=name)
+
+
+def _trained(f: Finding, verb: str) -> str:
+    """Which rows a model was trained on, by which evidence."""
+    facts = f.facts
+    share = facts.get("share", 1.0)
+    whole = "these rows" if share > 1.0 - 1e-9 else f"about {write_share(share)} of these rows"
+    rows = "some or all of these rows" if facts.get("some") else whole
+    name = f.subject if f.model is None else f"{f.model} ({f.subject})"
+    return f"{name} {verb} trained on {rows} ({_evidence(f)})"
+
+
+def _trained_on_rows(f: Finding) -> str:
+    what = f.facts.get("what", "terms")
+    if what == "map":
+        return f"{_trained(f, 'was')}: a map fitted to them does not fit other rows."
+    return f"{_trained(f, 'was')}: {what} of a model on its own training rows describe nothing."
+
+
+def _may_be_trained_on_rows(f: Finding) -> str:
+    what = f.facts.get("what", "terms")
+    if f.facts.get("other_outcomes"):
+        name = f.subject if f.model is None else f"{f.model} ({f.subject})"
+        return (
+            f"{name} may have been trained on rows with these features, but other outcomes ({_evidence(f)}): if it "
+            f"was, its {what} describe nothing."
+        )
+    return f"{_trained(f, 'may have been')}: if it was, its {what} describe nothing."
+
+
+def _parts_share_rows(f: Finding) -> str:
+    one, other = f.facts["parts"]
+    return f"{_start(one)} and {other} are the same rows: the terms are too good, or describe nothing."
+
+
+def _calibrator_reused(f: Finding) -> str:
+    who = _named(f.facts["methods"])
+    return (
+        f"{who} learned from the same rows as the calibrator, which flatters it: its scores look "
+        "better calibrated there than on new rows. Use repeated_splits(…, independent_halves=True)."
+    )
+
+
+#: What to do about a reference model that has learned noise.
+_OVERFIT_REMEDIES = {
+    "rows": "Pass more rows.",
+    "reference": "Use a smaller model for `reference`=, or the default.",
+}
+
+
+def _overfit(f: Finding) -> str:
+    name = f.subject
+    what = f"the calibration map {name}" if f.level == 1 else f"the reference model of {name}"
+    follows = (
+        "Terms that involve it are unreliable." if f.level == 1 else "Its bounds hold; its estimates are unreliable."
+    )
+    usual = write_percent(f.facts["usual"])
+    spread = f"it differs between folds by {write_share(f.value or 0.0)} of its loss (up to {usual} is normal)"
+    return f"{_start(what)} overfits: {spread}. {follows} {_OVERFIT_REMEDIES[f.facts.get('remedy', 'rows')]}"
+
+
+def _worse_than_coarser(f: Finding) -> str:
+    hint = "" if f.facts.get("own") else " Did a pipeline drop the score, its last column?"
+    return f"Level {f.subject} predicts worse than {f.facts['coarser']}, beyond chance.{hint}"
+
+
+def _moved_by_cells(f: Finding) -> str:
+    share = f.facts.get("share_of_error")
+    beside = "" if share is None else f" ({write_amount(share, 2)} of the smallest standard error)"
+    return f"Summing by cell moved the loss of C by up to about {write_amount(f.value or 0.0, 2)}{beside}."
+
+
+def _cells_too_coarse(f: Finding) -> str:
+    return f"The cells are too coarse for so many rows. {_moved_by_cells(f)} Pass more `cells`=."
+
+
+# ── cautions ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _few_units(f: Finding) -> str:
+    unit = plural(int(f.n or 0), f"independent {f.facts['unit']}")
+    return f"Only {unit}: below about {f.facts['enough']}, standard errors and intervals are too small."
+
+
+def _few_rows(f: Finding) -> str:
+    if f.subject is None:
+        return f"Only {plural(int(f.n or 0), 'row')}: large-sample errors and tests are too optimistic."
+    rarest = f"{write_count(f.facts['count'])} of class {f.subject!r}"
+    return f"Few data ({plural(int(f.n or 0), 'row')}, {rarest}): intervals are wide and approximate."
+
+
+def _extrapolated(f: Finding) -> str:
+    seen = f"{f.low:.6g} to {f.high:.6g}"
+    return (
+        f"{f.n} of {f.facts['total']} scores are outside the range that the map was fitted on, {seen}: it extrapolates."
+    )
+
+
+def _shifted_replicates(f: Finding) -> str:
+    value = f.value or 0.0
+    return (
+        f"The reliability of resampled pipelines is {write_fixed(abs(value), 1)} standard errors "
+        f"{'above' if value > 0 else 'below'} that of this one: classifiers trained on copies of rows are different "
+        "classifiers, and the interval describes them only roughly."
+    )
+
+
+def _inner_validation(f: Finding) -> str:
+    hint = " `resample`='weights' avoids it." if f.facts.get("weights") else ""
+    return (
+        f"{f.subject} validates itself on a part of its rows ({f.facts['how']}); copies of a row are on both sides "
+        f"there, and resampled classifiers overfit.{hint}"
+    )
+
+
+def _in_sample_bias(f: Finding) -> str:
+    if f.facts.get("bootstrap"):
+        return (
+            "The in-sample bias remains: every resample is fitted on itself, so replicates of miscalibration and "
+            "discrimination lie above their estimates, which themselves lie above the truth."
+        )
+    return (
+        "In-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)."
+    )
+
+
+def _partial_cv(f: Finding) -> str:
+    tested = f"{write_count(f.n or 0)} of {write_count(f.facts['total'])} rows"
+    return f"`cv` tests {tested}: the terms are those of these rows, the others have weight 0."
+
+
+def _edge_scores(f: Finding) -> str:
+    kept = f"intercept, slope and calibration in the large keep them {f.value:g} away"
+    return f"{_who(f, 'The score')} gives {plural(int(f.n or 0), 'row')} a score of 0 or 1; {kept}."
+
+
+def _unreached_scores(f: Finding) -> str:
+    before, after = f.facts["before"], f.facts["after"]
+    rows = f"{write_share(f.value or 0.0)} of the rows of period {after}"
+    return f"{rows} have scores that period {before} does not reach: what is said of them is a guess."
+
+
+def _left_out(f: Finding) -> str:
+    reason = f.facts["reason"]
+    names = f.facts.get("names")
+    what = _named(names) if names else f.subject
+    where = f"{f.facts['column']}: " if f.facts.get("column") else ""
+    told = {
+        "small": f"left out for fewer than {f.n} rows or {f.facts.get('rarer')} of the rarer outcome: {what}.",
+        "most": f"the {f.n} largest of {f.facts.get('total')} segments are shown.",
+        "last": f"the last {f.n} of {f.facts.get('total')} periods are shown.",
+    }.get(str(reason))
+    if told is not None:
+        return f"{where}{told}" if where else _start(told)
+    if reason == "infinite":
+        gone = (
+            "nothing is compared" if f.facts["all"] else f"{what} {'is' if len(names or ()) == 1 else 'are'} left out"
+        )
+        return (
+            f"{_start(f.facts['loss'])} loss: {gone}, because {f.facts['metric']} is infinite in some split. Pass "
+            "`clip`=1e-6 to repeated_splits to compare all."
+        )
+    return f"{where}{what} was left out: {_stopped(str(reason))}"
+
+
+def _unavailable(f: Finding) -> str:
+    who = "" if f.model is None else f"{f.model}: "
+    return f"{who}{f.subject} is not available: {_stopped(str(f.facts['reason']))}"
+
+
+def _stopped(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _approximated(f: Finding) -> str:
+    facts = f.facts
+    if "folds" in facts:
+        return "Inside segments, maps are fitted in five random folds, whatever the splits above."
+    if "cells" in facts:
+        return "Slope, AUC and Spiegelhalter's variance take the rows of a cell at their mean score."
+    return (
+        f"With more than {write_count(facts['many'])} rows the test of calibration draws 199 times, and beyond "
+        f"{write_count(facts['more'])} uses large-sample laws; bands come from {facts['redraws'][0]} redraws "
+        f"({facts['redraws'][1]}), intervals of summaries from {facts['resamples'][0]} resamples "
+        f"({facts['resamples'][1]})."
+    )
+
+
+def _order_contradicted(f: Finding) -> str:
+    facts = f.facts
+    what = "the order of the classes within rows" if facts.get("classes") else "the order of the scores"
+    figures = f"{f.value:.2g} lower (standard error {facts['std_error']:.2g})"
+    folds = facts.get("folds")
+    often = "" if folds is None else f" Found in {folds[0]} of {folds[1]} folds; the figures are those of the clearest."
+    return (
+        f"The data contradict {what}{_of_model(f)}: out of fold, {f.subject}, which may reverse it, has a "
+        f"{facts['loss']} loss {figures} than the best map that keeps it. The order is kept; "
+        f"{_ORDER_REMEDIES[facts.get('remedy', 'order')]}.{often}"
+    )
+
+
+_ORDER_REMEDIES = {
+    "order": "pass `order`='any' to follow them",
+    "calibrator": "pass calibrator=SelectedCalibrator(order='any') to follow them",
+}
+
+
+def _hard_labels(f: Finding) -> str:
+    more = f.n or 0
+    who = f"{f.subject} holds" if more == 0 else f"{f.subject} and {more} more hold"
+    return f"{who} only 0 and 1: are these predicted labels? Probabilities come from predict_proba."
+
+
+def _reversed_scores(f: Finding) -> str:
+    begin = "Scores" if f.facts.get("where") is None else f"{f.facts['where']}: scores"
+    event, other = f.facts["event"], f.facts["other"]
+    return (
+        f"{begin} are read as the probability of {event}, but they are lower where it occurs. If they are "
+        f"probabilities of {other}, pass 1 − scores (or −scores for logits), or one column per class."
+    )
+
+
+#: How fits of members that separate the classes end.
+_SEPARATED = {
+    "smoothed": "fitted to Platt's smoothed targets instead",
+    "stack": "fitted to Platt's smoothed targets instead. Set C, or look for members that saw these rows before",
+}
+
+
+def _separation(f: Finding) -> str:
+    if "alpha" in f.facts:
+        return (
+            f"α = {f.facts['alpha']:.3g} and β = {f.facts['beta']:.3g} are at a bound, or no maximum was reached: the "
+            "members may separate the classes."
+        )
+    return f"The members separate the classes, and the likelihood has no maximum: {_SEPARATED[f.facts['remedy']]}."
+
+
+def _weight_scale(f: Finding) -> str:
+    total = f"{f.value:.3g}"
+    if f.facts.get("scaled"):
+        return (
+            f"`sample_weight` sums to {total}, which is not a number of rows: only the ratios of the weights are used, "
+            f"scaled to sum to the {f.n} rows that have weight."
+        )
+    return (
+        f"`sample_weight` sums to {total} over {f.n} rows: a weight counts as a number of rows, and maps that shrink, "
+        "or keep away from 0 and 1 by how many rows there are, take this as n. Multiply the weights by n / sum if they "
+        "only set proportions."
+    )
+
+
+def _lost_resolution(f: Finding) -> str:
+    facts = f.facts
+    error = f" ± {facts['std_error']:.5f}" if facts["std_error"] > 0.0 else ""
+    share, cost = f"{100 * (f.value or 0.0):.1f} %", f"{facts['cost']:.5f}{error}"
+    return (
+        f"{f.subject} makes {share} of the pairs of different scores equal at stage {facts['stage']:g} "
+        f"(more than 1 % at {f.n} of {plural(facts['stages'], 'stage')}), which costs {cost} of the "
+        "loss there; later stages cannot separate what was merged. Recalibrate the last stage only, or by a strictly "
+        "increasing map such as 'platt' or 'beta'."
+    )
+
+
+def _file_suspect(f: Finding) -> str:
+    if f.facts.get("unverified"):
+        return "The files have no checksums: nothing was verified."
+    if f.subject is None:
+        return _start(_stopped(f.facts["reason"]))
+    return f"{f.subject!r} may not be complete: {_stopped(f.facts['reason'])}"
+
+
+# ── where numbers come from ─────────────────────────────────────────────────────────────────────────
+
+
+def write_folds(facts: Mapping[str, Any]) -> str:
+    """How a law was fitted out of sample."""
+    if facts.get("split"):
+        return "fitted on the calibration split"
+    if facts.get("splits"):
+        return "fitted on the splits of cv"
+    if facts.get("passes"):
+        return f"cross-fitted in {facts['folds']} folds by sums of gradients over all rows, in {facts['passes']} passes"
+    times = f", {facts['times']} times" if facts.get("times", 1) > 1 else ""
+    return f"cross-fitted in {facts['folds']} folds{times}"
+
+
+def _law_fitted(f: Finding) -> str:
+    if f.facts.get("aggregate"):
+        return f"{f.subject} was fitted in the folds that judge it: each row is combined by a fit that has not seen it."
+    how, shares = write_folds(f.facts), f.facts.get("shares")
+    if shares:
+        if len(shares) == 1:
+            return f"{_named(f.facts['laws'])} is {next(iter(shares))}, {how}."
+        mixed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
+        return f"{_named(f.facts['laws'])} mixes {mixed} by their likelihood out of sample, {how}."
+    laws = f"{_named(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
+    return f"{laws} {f.subject}, {how}." if f.level == 1 else f"{laws} fitted by {f.subject}, {how}."
+
+
+def _law_given(f: Finding) -> str:
+    what = f"{_named(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
+    return f"{what} taken as given: probabilities fitted on these rows would make the terms look too good."
+
+
+def _candidates_left_out(f: Finding) -> str:
+    return f"{_start(_named(f.facts['maps']))} are left out: they are fitted only in random folds of the rows."
+
+
+def _from_sums(f: Finding) -> str:
+    return f"Computed from sums over {plural(int(f.n or 0), 'distinct score' if f.facts.get('exact') else 'cell')}."
+
+
+def _sampled(f: Finding) -> str:
+    facts = f.facts
+    if f.n == facts["total"]:
+        return f"All {write_count(facts['total'])} rows were used."
+    size = f"{write_count(f.n or 0)} of {write_count(facts['total'])} rows"
+    drawn = f"C is fitted to a sample of {size}, drawn {facts['how']}"
+    whole = (
+        ""
+        if f.value is None
+        else f" The loss over all rows is {f.value:.6g}, with a standard error of {facts['error']:.2g}."
+    )
+    return f"{drawn}: terms and intervals are those of a sample of that size.{whole}"
+
+
+def _read_as(f: Finding) -> str:
+    rows = f"{plural(int(f.n or 0), 'row')} with scores of 0 or 1 {'was' if f.n == 1 else 'were'}"
+    return f"{rows} read as the calibrator reads them."
+
+
+#: What a result rests on.
+_ASSUMPTIONS = {
+    "ridge": "The ridge is part of the equation: intervals are of the penalised parameters.",
+    "at_bound": "Fixed at the bound 0: {subject}. The other parameters are estimated under this condition.",
+    "near_delta": "The identity map is not rejected at {alpha} %: the delta method breaks down there, and so does this "
+    "interval. Use method='profile'.",
+    "near_profile": "The identity map is not rejected at {alpha} %: the lower end is 0, and the standard error is no "
+    "guide.",
+    "moved_edge": "Infinite: a score of exactly 0 or 1 is recalibrated to something else.",
+}
+
+
+def _assumption(f: Finding) -> str:
+    alpha = f"{100 * (1 - f.confidence_level):.3g}" if f.confidence_level is not None else ""
+    return _ASSUMPTIONS[f.facts["of"]].format(subject=f.subject, alpha=alpha)
+
+
+# ── gates ───────────────────────────────────────────────────────────────────────────────────────────
+
+#: What a limit is compared with.
+_JUDGED = {"estimate": "estimate", "lower": "lower {level} bound", "upper": "upper {level} bound"}
+
+
+def _gate_reliability(f: Finding) -> str:
+    facts = f.facts
+    what = _JUDGED[facts["on"]].format(level=write_percent(f.confidence_level or 0.95))
+    said = f"The {what} of the reliability of {f.model} ({facts['loss']} loss) is"
+    limit = f"`max_reliability`={facts['limit']:g}"
+    if facts.get("smooth_only"):
+        remedy = "gate on another loss, for example brier or log, or on `gate_on`='lower'"
+        return f"{said} known for smooth calibration curves only, and a gate needs one for any shape: {remedy}."
+    if f.value is None:
+        return f"{said} not known."
+    if isinf(f.value):
+        remedy = " (`clip`=1e-6 judges it at that distance from 0 and 1)" if facts.get("infinite_loss") else ""
+        return f"{said} infinite, above {limit}{remedy}."
+    return f"{said} {write_amount(f.value, 4)}, above {limit} by {write_amount(f.value - facts['limit'], 4)}."
+
+
+def _gate_calibration(f: Finding) -> str:
+    over = f" (Holm over {f.n} models)" if (f.n or 0) > 1 else ""
+    limit = f"`max_pvalue`={f.facts['alpha']:g}"
+    return f"{f.model} is not calibrated: {write_pvalue(f.pvalue or 0.0)}{over}, at or below {limit}."
+
+
+#: One sentence for each kind: a template of `_fields`, or a function where it depends on what was found.
+SENTENCES: dict[str, str | Callable[[Finding], str]] = {
+    "infinite_loss": _infinite_loss,
+    "do_not_act": _do_not_act,
+    "recalibrate": _recalibrate,
+    "recalibrate_size_open": _recalibrate_size_open,
+    "information_gain": _information_gain,
+    "information_size_open": _information_size_open,
+    "stack": "Stack instead: this gains at least {gain} over recalibrating {subject}.",
+    "keep_members": _keep_members,
+    "recalibration_pays": _paying("Recalibration pays"),
+    "stage_choice": _stage_choice,
+    "stages_alike": _stages_alike,
+    "infinite_stages": _infinite_stages,
+    "infinite_splits": _infinite_splits,
+    "best_map": _best_map,
+    "floored": _floored,
+    "not_material": _not_material,
+    "calibrated_enough": _calibrated_enough,
+    "no_miscalibration": _no_miscalibration,
+    "no_information_gain": _no_information_gain,
+    "heterogeneity": "Latent states that no feature distinguishes cost at least {gain}.",
+    "rest_unsplit": _rest_unsplit,
+    "rest_unknowable": (
+        "How much of the rest only richer features or better data could remove cannot be determined from data."
+    ),
+    "reachable_loss": (
+        "A loss of {high:a3} or less is achievable with the information at hand. How much of it only richer "
+        "features or better data could remove cannot be determined from data."
+    ),
+    "no_lower_loss": lambda _: "No evidence of an achievable lower loss.",
+    "inconclusive": _inconclusive,
+    "term_doubtful": _term_doubtful,
+    "members_know_more": (
+        "The members carry more information than {subject}, worth at least {gain} of the loss; no fit to "
+        "these rows is shown to gain it."
+    ),
+    "members_insufficient": "The members carry more information than {subject}{p}; whether it gains anything is open.",
+    "members_add_nothing": _members_add_nothing,
+    "best_model": "{model} has the smallest {loss} loss, {value:a4}.",
+    "not_worse": _not_worse,
+    "behind": _behind,
+    "calibration_refuted": "{who} is not calibrated{p}.",
+    "miscalibrated_by_bound": _miscalibrated_by_bound,
+    "calibration_not_refuted": "No significant miscalibration{of_model} was found{p}.",
+    "event_bias": _event_bias,
+    "score_spread": _score_spread,
+    "segment_miscalibrated": _segment_miscalibrated,
+    "segments_none": _segments_none,
+    "segments_too_small": _segments_too_small,
+    "net_benefit": _net_benefit,
+    "decision_cost": _decision_cost,
+    "feature_adds": _feature_adds,
+    "no_feature_adds": "Taken alone, no feature adds significantly to {score} ({n:feature} tested, Holm).",
+    "no_region": _no_region,
+    "changed": _changed,
+    "map_gain": _map_gain,
+    "map_chosen": _map_chosen,
+    "recalibration_costs": _paying("Recalibration costs"),
+    "recalibration_undecided": _paying("These rows do not decide whether recalibration pays"),
+    "path_loses": _path_loses,
+    "trained_on_rows": _trained_on_rows,
+    "calibration_reused": "`calibration`= holds these very rows: C was fitted on the outcomes that judge it.",
+    "parts_share_rows": _parts_share_rows,
+    "calibrator_reused": _calibrator_reused,
+    "overfit": _overfit,
+    "worse_than_coarser": _worse_than_coarser,
+    "cells_too_coarse": _cells_too_coarse,
+    "not_calibrated_version": (
+        "Level {subject} predicts worse than {prediction} itself, beyond chance: it is not a calibrated "
+        "version of it, and a {term} of zero says no more than that."
+    ),
+    "may_be_trained_on_rows": _may_be_trained_on_rows,
+    "level_overfits": _overfit,
+    "size_unknown": "So few rows do not tell how large {term} is, only how large it is at least.",
+    "few_units": _few_units,
+    "few_rows": _few_rows,
+    "few_surprises": (
+        "Only about {value:f1} outcomes are expected to differ from the most likely class: intervals and "
+        "bounds are too optimistic."
+    ),
+    "few_effective_rows": (
+        "About {value:.0f} rows dominate the variance: intervals and bounds are less certain than stated."
+    ),
+    "few_calibration_rows": "C is fitted on only {n:row} of a calibration split.",
+    "few_resamples": "Only {n:replicate}: standard errors and intervals are approximate.",
+    "redrawn": "{n:draw} held too few rows of a class and {were} drawn again.",
+    "shifted_replicates": _shifted_replicates,
+    "few_held_out_rows": (
+        "{n:held-out row}, {rest} of them outside the most frequent class, are too few to recalibrate by (at "
+        "least {enough}): the stage has the least raw loss on them, and its probabilities are left as they "
+        "are. Hold out more rows (validation_fraction, eval_set)."
+    ),
+    "extrapolated": _extrapolated,
+    "weights_unused": (
+        "{subject}.fit does not take sample_weight: the weights are used for the map only. Enable scikit-"
+        "learn's metadata routing, or pass them under the name the classifier knows."
+    ),
+    "inner_validation": _inner_validation,
+    "reference_limit": (
+        "Grouping and irreducible loss, with their intervals, are those that the reference model sees: a "
+        "better one would find more grouping, and no interval allows for that."
+    ),
+    "overlapping_splits": (
+        "Splits share rows. Wilcoxon's test treats them as independent and rejects up to five times too "
+        "often; the corrected t-test (Nadeau & Bengio 2003) and the interval allow for it, and are too "
+        "cautious for reliabilities."
+    ),
+    "test_ratio_unknown": (
+        "Numbers of rows are not known: pass `test_ratio`=n_test/(n_train + n_calibration) for the t-test."
+    ),
+    "plugin_bias": (
+        "Plug-in estimates are biased by the noise of what was fitted; intervals are those of the loss differences."
+    ),
+    "in_sample_bias": _in_sample_bias,
+    "partial_cv": _partial_cv,
+    "dependent_rows": (
+        "Rows come in groups: terms, their bounds and tests allow for it; intervals of summaries, bins, bands"
+        " and net benefit treat rows as independent, and are too narrow."
+    ),
+    "zero_weight": "{n:row} of weight 0 {were} left out.",
+    "edge_scores": _edge_scores,
+    "impossible_outcome": "An outcome of probability 0 was observed, which alone refutes the hypothesis.",
+    "quantised": _moved_by_cells,
+    "unreached_scores": _unreached_scores,
+    "left_out": _left_out,
+    "unavailable": _unavailable,
+    "approximated": _approximated,
+    "order_contradicted": _order_contradicted,
+    "hard_labels": _hard_labels,
+    "reversed_scores": _reversed_scores,
+    "separation": _separation,
+    "weight_scale": _weight_scale,
+    "lost_resolution": _lost_resolution,
+    "shape_refuted": (
+        "The event rate falls somewhere as the score rises, beyond chance at level {level:.4g}: an isotonic "
+        "band cannot hold it, and spans what the data say on either side of each score. Use method='bins' or "
+        "'kernel'."
+    ),
+    "file_suspect": _file_suspect,
+    "law_fitted": _law_fitted,
+    "law_given": _law_given,
+    "candidates_left_out": _candidates_left_out,
+    "clipped": "Probabilities are clipped to at least {value:g}.",
+    "unclipped_levels": "{subject} as summed: only S and C are kept away from 0 and 1.",
+    "from_sums": _from_sums,
+    "folds_drawn": "{n} folds drawn within cells, {times} times: rows are treated as independent.",
+    "sampled": _sampled,
+    "read_as": _read_as,
+    "assumption": _assumption,
+    "gate_reliability": _gate_reliability,
+    "gate_calibration": _gate_calibration,
+    "gate_unknown": "The calibration of {model} could not be tested: its p-value is not known.",
+}

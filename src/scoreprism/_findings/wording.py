@@ -1,0 +1,101 @@
+"""How numbers and lists are written, by one rule everywhere; and text from somebody's file made harmless to look at."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+#: Controls and broken letters; marks that turn the direction of what follows, hide in it, or end a line; tags.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
+    "\U000e0000-\U000e007f]"
+)
+#: Numbers nearer to 0 than the first, or from the second on, are written with a power of ten.
+_TINY, _HUGE = 1e-4, 1e7
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_amount(value: float, digits: int = 3) -> str:
+    """A number in a sentence: so many significant digits, a power of ten where it is tiny or huge."""
+    if value != value:
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value == 0.0:
+        return "0"
+    if not _TINY <= abs(value) < _HUGE:
+        mantissa, _, power = f"{value:.{min(digits, 2) - 1}e}".partition("e")
+        return f"{mantissa}e{int(power)}".replace("-", "−")
+    rounded = float(f"{value:.{digits}g}")  # 0.0999 with two digits is 0.10
+    return write_fixed(value, max(digits - 1 - math.floor(math.log10(abs(rounded))), 0))
+
+
+def write_fixed(value: float, decimals: int, sign: str = "") -> str:
+    """A number with so many decimals and a proper minus sign; one that rounds to 0 has none."""
+    return f"{round(value, decimals) + 0.0:{sign},.{decimals}f}".replace("-", "−")
+
+
+def write_share(share: float) -> str:
+    """A share in per cent: two digits; what is nearly nothing, or nearly all, is not called 0 or 100 %."""
+    percent = 100.0 * share
+    if 0.0 < abs(percent) < 0.01:
+        return "less than 0.01 %"
+    if 99.0 <= abs(percent) < 100.0:
+        return f"{write_fixed(math.copysign(min(abs(percent), 99.9), percent), 1)} %"  # not all of it
+    if abs(percent) >= 100.0:
+        return f"{write_fixed(percent, 0)} %"
+    return f"{write_amount(percent, 2)} %"
+
+
+def write_count(count: float) -> str:
+    """A number of rows, in groups of three digits."""
+    return f"{count:,.0f}"
+
+
+def write_whole(number: float) -> str:
+    """A whole number that is a name rather than a count: a stage, a year."""
+    return f"{number:.0f}".replace("-", "−")
+
+
+def write_pvalue(value: float) -> str:
+    """A p-value in a sentence."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
+
+
+def write_percent(level: float) -> str:
+    """A confidence level."""
+    return f"{100 * level:g} %"
+
+
+# ── words ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plural(count: int, word: str) -> str:
+    """A count and what is counted."""
+    return f"{write_count(count)} {word}{'' if count == 1 else 's'}"
+
+
+def enumerate_words(words: Sequence[str], most: int = 4, joint: str = "and") -> str:
+    """Words in a sentence; of many the first, and how many more there are."""
+    if len(words) > most:
+        return f"{', '.join(words[:most])} {joint} {len(words) - most} more"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {joint} {words[-1]}"
+
+
+def visible(text: str) -> str:
+    """A text in which every character can be seen: control and direction marks are written out."""
+    spaced = text.replace("\r\n", "\n").replace("\r", " ").replace("\t", " ")
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), spaced)
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks, in which every character can be seen."""
+    return " ".join(line.strip() for line in visible(text).split("\n"))
+
+
+def encodable(text: str) -> str:
+    """A text that UTF-8 can hold: halves of letters, which a broken file may leave, are written out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,89 @@
+"""Parameters that many public functions share: one table says what they mean, and docstrings are completed from it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: Type and meaning of a parameter.
+Meaning = tuple[str, str]
+
+#: What a parameter is wherever a docstring says nothing else of it; its default is read from the signature.
+SHARED: dict[str, Meaning] = {
+    "y_true": ("array-like of shape (n,), or Sample", "Outcomes, or everything at once."),
+    "y_proba": ("array-like of shape (n,) or (n, K)", "Predicted probabilities; left out beside a Sample."),
+    "X": ("array-like or frame of shape (n, p)", "Features."),
+    "scores": ("array-like of shape (n,), (n, 1), (n, 2) or (n, K)", "Scores."),
+    "sample_weight": ("array-like of shape (n,)", "Weights."),
+    "pos_label": ("label", "Positive class: 1-D `y_proba` is P(Y = pos_label)."),
+    "classes": ("array-like of shape (K,)", "Labels in column order."),
+    "name": ("str", "The model."),
+    "loss": ("str or ProperLoss", "The loss."),
+    "term": ("str", "One of `names`."),
+    "level": ("float", "Confidence level."),
+    "k": ("int", "Number of classes."),
+    "kind": ('{"probability", "logit"}', "What scores are."),
+    "random_state": ("int, Generator or None", "Seed of the folds."),
+    "n_jobs": ("int", "Number of threads; results are the same for every choice."),
+    "backend": ("str", '"polars", "pandas" or "pyarrow"; the library the data came in, else polars.'),
+    "ax": ("matplotlib Axes", "Where to draw; a new figure by default."),
+    "curve_kwargs": ("dict or list of dict", "Options of the lines, for all models or one dict each."),
+}
+#: The same for what is defined for two classes only.
+OF_TWO: dict[str, Meaning] = {
+    "y_true": ("array-like of shape (n,), or Sample", "Two-class outcomes, or everything at once."),
+    "y_proba": ("array-like of shape (n,) or (n, 2)", "Predicted probabilities; left out beside a Sample."),
+    "classes": ("array-like of shape (2,)", "Labels in column order."),
+}
+
+_HEAD = "Parameters\n----------\n"
+_SECTION = re.compile(r"^[A-Z][A-Za-z ]+\n-{3,}$", re.MULTILINE)
+
+
+def described(*, of_two: bool = False, **own: Meaning) -> Callable[[T], T]:
+    """
+    Complete the section "Parameters" of a docstring: what it leaves out is said from the table.
+
+    Entries stand in the order of the signature. `own` are meanings beside the table, for docstrings that are made.
+    """
+    known = SHARED | (OF_TWO if of_two else {}) | own
+
+    def complete(thing: T) -> T:
+        made: Any = thing
+        if made.__doc__ is not None:  # python -OO
+            made.__doc__ = _completed(inspect.cleandoc(made.__doc__), inspect.signature(made), known)
+        return thing
+
+    return complete
+
+
+def _completed(text: str, signature: inspect.Signature, known: dict[str, Meaning]) -> str:
+    """A docstring that describes every parameter of a signature."""
+    before, found, rest = text.partition(_HEAD)
+    if not found:
+        first = _SECTION.search(text)
+        place = first.start() if first else len(text)
+        before, rest = text[:place], text[place:]
+    given: dict[str, str] = {}
+    after = rest
+    if found:
+        section, gap, after = rest.partition("\n\n")  # an entry has no empty line
+        after = after if gap else ""
+        for entry in re.split(r"\n(?=\S)", section):
+            given |= dict.fromkeys(entry.partition(" : ")[0].lstrip("*").split(", "), entry)
+    names = [name for name in signature.parameters if name not in ("self", "cls")]
+    entries = [given.get(name) or _entry(signature.parameters[name], known[name]) for name in names]
+    return "\n" + (before + _HEAD + "\n".join(dict.fromkeys(entries)) + "\n\n" + after).rstrip() + "\n"
+
+
+def _entry(parameter: inspect.Parameter, meaning: Meaning) -> str:
+    """A parameter by its meaning and its default."""
+    kind, words = meaning
+    default = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default
+    if default is not parameter.empty:
+        kind += ", optional" if default is None else f", default={default}"
+    return "\n".join([f"{parameter.name} : {kind}", *(f"    {line.strip()}" for line in words.splitlines())])

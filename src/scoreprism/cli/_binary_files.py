@@ -1,0 +1,106 @@
+"""Parquet and Arrow files: only the columns that are asked for are decoded, and only if they are not too large."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.parquet_pages import read_footer, verify_pages
+from scoreprism.cli._polars_guards import GIGABYTE, require_room, translate_errors, try_arrow
+from scoreprism.cli._sources import Source, Taken
+from scoreprism.cli._words import quote
+
+#: Bytes of a value in memory, where they are not 8; a string is a view of 16 bytes and its text.
+_WIDTHS = {
+    **dict.fromkeys(("Int8", "UInt8", "Boolean"), 1),
+    **dict.fromkeys(("Int16", "UInt16"), 2),
+    **dict.fromkeys(("Int32", "UInt32", "Float32", "Date"), 4),
+    "String": 16,
+}
+
+
+@dataclass(frozen=True)
+class BinaryFile:
+    """A table with types."""
+
+    names: list[str]  # the columns
+    schema: dict[str, Any]  # and their types
+    source: Source  # where they are
+    max_gigabytes: float  # more than this is not decoded
+
+    def take(self, positions: Sequence[int]) -> Taken:
+        """Columns by position, with their types; a page that differs from its checksum is refused."""
+        import polars as pl
+
+        names, source, doubts, details = self.names, self.source, list[str](), dict[str, str]()
+        wanted = sorted({*positions} or {0})
+        if source.kind == "parquet":
+            with source.open() as file:
+                pages = verify_pages(file, source.name, {names[i] for i in positions})
+            doubts += [f"checksums are not verified, {pages.unread}"] if pages.unread else []
+            details["checksums"] = str(pages)
+            self._require_size([names[i] for i in wanted])
+        with translate_errors(_rule(source)):
+            if source.kind == "parquet":
+                frame = pl.read_parquet(_place(source), columns=wanted, glob=False)
+            elif source.kind == "arrow":
+                frame = pl.read_ipc(_place(source), columns=wanted)
+            else:
+                frame = pl.read_ipc_stream(_place(source), columns=wanted)
+        self._require_fit(int(frame.estimated_size()), frame.height)
+        if frame.height == 0:
+            refuse("FILE must have at least one row", f"none in {quote(source.name)}", "Check how it was written.")
+        return Taken(frame.select(frame.get_column(names[i]).alias(str(i)) for i in positions), doubts, details)
+
+    def _require_size(self, wanted: Sequence[str]) -> None:
+        """Refuse columns that would not fit; a small file can promise a great many rows."""
+        with self.source.open() as file:
+            footer = read_footer(file, self.source.name)
+        size = 0
+        for name in wanted:
+            width = _WIDTHS.get(self.schema[name].base_type().__name__, 8)
+            size += max(footer.rows * width, footer.sizes.get(name, 0))
+        self._require_fit(size, footer.rows)
+        require_room(size)
+
+    def _require_fit(self, size: int, rows: int) -> None:
+        if size > self.max_gigabytes * GIGABYTE:
+            refuse(
+                f"the columns read must take at most {self.max_gigabytes:g} GB in memory",
+                f"about {size / GIGABYTE:.3g} GB for {rows} rows of {quote(self.source.name)}",
+                "Name fewer columns, or raise --max-gigabytes.",
+            )
+
+
+def read_binary(source: Source, max_gigabytes: float) -> BinaryFile:
+    """Look at a Parquet or Arrow file."""
+    if source.kind == "parquet":
+        with source.open() as file:
+            read_footer(file, source.name)
+    else:
+        try_arrow(source.content or b"", source.kind, source.name, max_gigabytes)
+    schema = _read_schema(source)
+    return BinaryFile(list(schema), schema, source, max_gigabytes)
+
+
+def _read_schema(source: Source) -> dict[str, Any]:
+    import polars as pl
+
+    with translate_errors(_rule(source)):
+        if source.kind == "parquet":
+            return dict(pl.scan_parquet(_place(source), glob=False).collect_schema())
+        if source.kind == "arrow":
+            return dict(pl.read_ipc_schema(_place(source)))
+        return dict(pl.read_ipc_stream(_place(source), n_rows=0).schema)
+
+
+def _rule(source: Source) -> str:
+    return f"{'a Parquet' if source.kind == 'parquet' else 'an Arrow'} file must be readable"
+
+
+def _place(source: Source) -> Any:
+    """What polars reads from: the path itself, which it must not take for a pattern, or the bytes."""
+    return source.path or io.BytesIO(source.content or b"")

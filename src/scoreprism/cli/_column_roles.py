@@ -1,0 +1,280 @@
+"""Which columns of a file are what: names that users gave, found among names that are data."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from scoreprism._core.checks import refuse
+from scoreprism._findings.wording import plural
+from scoreprism.cli._words import quote, several
+
+#: Roles of one column each, in which no value may be missing.
+_SINGLE = ("target", "reference", "latent", "time", "weight", "cluster")
+#: Signs between the words of a name.
+_JOINTS = "_-. :/"
+
+
+@dataclass(frozen=True)
+class GivenRoles:
+    """Which columns are what, as the user named them."""
+
+    target: str | None = None  # outcomes
+    scores: tuple[str, ...] = ()  # models: a column each, or "p_*" or "p_a,p_b,p_c" for one of several classes
+    models: tuple[str, ...] = ()  # models of one column each, by name, pattern or list
+    features: tuple[str, ...] = ()
+    all_features: bool = False  # whether every column without another role is a feature
+    reference: str | None = None  # P(Y=1 | X)
+    latent: str | None = None  # P(Y=1 | Z)
+    groups: tuple[str, ...] = ()  # columns that split the rows into segments
+    time: str | None = None
+    weight: str | None = None
+    pos_label: str | None = None  # the label that scores of one column speak of
+    cluster: str | None = None  # what rows have in common that are not independent
+
+    @property
+    def single(self) -> dict[str, str]:
+        """Roles of one column each, and the names in them."""
+        return {role: name for role in _SINGLE if (name := getattr(self, role)) is not None}
+
+
+class Names:
+    """The columns of a file."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.all = list(names)
+        self.twice = [name for name, k in Counter(self.all).items() if k > 1]
+        self._place = {name: i for i, name in enumerate(self.all)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._place
+
+    def __getitem__(self, name: str) -> int:
+        return self._place[name]
+
+    def find(self, name: str, role: str) -> int:
+        """Position of a column; its name must be there, once."""
+        if name not in self._place:
+            _refuse_column(name, self.all, role)
+        if name in self.twice:
+            refuse("a column that is used must have a name of its own", f"{quote(name)} twice", "Rename one of them.")
+        return self._place[name]
+
+    def of(self, positions: Iterable[int]) -> list[str]:
+        """Names of columns."""
+        return [self.all[i] for i in positions]
+
+    def require_distinct(self) -> None:
+        """Refuse names that occur twice, where every column is kept."""
+        if self.twice:
+            rule = "columns that are written again must have names of their own"
+            refuse(rule, f"{several(self.twice)} twice", "Rename one of them.")
+
+
+def _refuse_column(name: str, names: Sequence[str], role: str) -> NoReturn:
+    """A column that is not there; those that differ by blanks or case, or a little, may have been meant."""
+    folded = name.strip().casefold()
+    alike = [other for other in names if other.strip().casefold() == folded]
+    near = list(dict.fromkeys([*alike, *difflib.get_close_matches(name, names[:1000], n=3, cutoff=0.6)]))[:3]
+    hint = f"Did you mean {' or '.join(map(quote, near))}? " if near else ""
+    if names and all(_is_number(other) for other in names):
+        hint = "The first line must hold the names of the columns. "
+    elif len(names) == 1:
+        hint += "If a sign separates fields, pass it as --delimiter. "
+    refuse(f"{role} must be a column of the file", quote(name), f"{hint}The columns are {several(names)}.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# ── scores ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Score:
+    """A model, as the user named it: one column of two classes, or several that belong together."""
+
+    name: str  # what it is called
+    columns: tuple[int, ...]  # positions in the file
+    classes: tuple[str, ...] = ()  # what the columns speak of, as far as their names tell; empty for one column
+    #: Other things that names of listed columns may say: each start that they share may be the fixed part.
+    other_classes: tuple[tuple[str, ...], ...] = ()
+
+
+def find_scores(given: Sequence[str], names: Sequence[str]) -> list[Score]:
+    """Find the columns of each model."""
+    found: list[Score] = []
+    for word in given:
+        score = _find_score(word, names, "--score")
+        if any(other.columns == score.columns for other in found):
+            refuse("a score must be named once", f"{quote(word)} twice", "Take one of them out.")
+        if any(other.name == score.name for other in found):
+            score = replace(score, name=word)
+        found.append(score)
+    return found
+
+
+def find_models(given: Sequence[str], names: Sequence[str], apart: Collection[int]) -> list[Score]:
+    """Find models of one column each; a pattern does not mean columns that are `apart`."""
+    found: dict[int, Score] = {}
+    for word in given:
+        if word in names or word.count("*") != 1:
+            columns = _find_score(word, names, "--models").columns
+        else:
+            columns = tuple(i for i in _match(word, names) if i not in apart)
+        if not columns:
+            got = f"{quote(word)}, which fits none without another role"
+            refuse("--models must fit a column", got, f"The columns are {several(names)}.")
+        found |= {i: Score(names[i], (i,)) for i in columns if i not in apart}
+    return list(found.values())
+
+
+def _find_score(word: str, names: Sequence[str], option: str) -> Score:
+    """The columns that a name, a pattern or a list means."""
+    if word in names:
+        return Score(word, (names.index(word),))
+    if word.count("*") == 1:
+        return _find_pattern(word, names)
+    if "*" in word:
+        refuse("a pattern of scores must have one *", quote(word), "For example 'p_*'.")
+    parts = [part if part in names else part.strip() for part in word.split(",")]
+    if len(parts) == 1:
+        _refuse_column(word, names, option)
+    for part in parts:
+        if part not in names:
+            _refuse_column(part, names, f"each name in {option}")
+    if len(set(parts)) < len(parts):
+        refuse("a list of scores must name each column once", quote(word), "Take the second one out.")
+    common = os.path.commonprefix(parts)  # noqa: RUF071 - names, not paths
+    cut = max(common.rfind(joint) + 1 for joint in _JOINTS) or len(common)
+    if any(len(part) == cut for part in parts):
+        cut = 0
+    columns = tuple(names.index(part) for part in parts)
+    classes, *others = [tuple(part[k:] for part in parts) for k in (cut, *range(len(common) + 1))]
+    return Score(common[:cut].rstrip(_JOINTS) or word, columns, classes, tuple(others))
+
+
+def _find_pattern(word: str, names: Sequence[str]) -> Score:
+    before, _, after = word.partition("*")
+    fits = _match(word, names)
+    if len(fits) < 2:
+        got = f"{quote(word)}, which fits {plural(len(fits), 'column')}"
+        hint = "If each column is a model of its own, pass --models. " if fits else ""
+        refuse("a pattern of scores must fit a column of each class", got, f"{hint}The columns are {several(names)}.")
+    classes = tuple(names[i][len(before) : len(names[i]) - len(after)] for i in fits)
+    return Score(before.rstrip(_JOINTS) or after.lstrip(_JOINTS) or word, tuple(fits), classes)
+
+
+def _match(word: str, names: Sequence[str]) -> list[int]:
+    """Positions of the columns that fit a pattern with one star, which stands for something."""
+    before, _, after = word.partition("*")
+    least = len(before) + len(after)
+    return [i for i, name in enumerate(names) if name.startswith(before) and name.endswith(after) and len(name) > least]
+
+
+# ── all roles ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class FoundRoles:
+    """Columns in their roles."""
+
+    roles: GivenRoles  # what was named, or taken for named
+    names: Names  # the columns of the file
+    scores: list[Score]  # the models
+    features: list[int]  # positions of the features
+    notes: list[str]  # what a user should know
+
+    @property
+    def required(self) -> dict[int, str]:
+        """Columns in which no value may be missing, and their roles."""
+        found = {i: "score" for score in self.scores for i in score.columns}
+        return found | {self.names[name]: role for role, name in self.roles.single.items()}
+
+    @property
+    def used(self) -> list[int]:
+        """Positions of all columns that have a role."""
+        return sorted({*self.required, *self.features, *(self.names[name] for name in self.roles.groups)})
+
+    def describe(self, features: Iterable[str]) -> dict[str, Any]:
+        """Names in their roles, as plain values; those of the features that were kept."""
+        found: dict[str, Any] = dict(self.roles.single)
+        found["scores"] = {score.name: self.names.of(score.columns) for score in self.scores}
+        kept = {"features": list(features), "groups": list(self.roles.groups)}
+        return found | {role: names for role, names in kept.items() if names}
+
+
+def find_roles(roles: GivenRoles, names: Sequence[str], *, need_target: bool) -> FoundRoles:
+    """Find every column that was named."""
+    columns, notes = Names(names), list[str]()
+    if need_target and not (roles.target is not None and (roles.scores or roles.models)):
+        roles = _take_language_model(roles, columns, notes)
+    scores = find_scores(roles.scores, columns.all)
+    named = [*roles.single.values(), *roles.groups, *roles.features]
+    apart = {i for score in scores for i in score.columns} | {columns[name] for name in named if name in columns}
+    scores += find_models(roles.models, columns.all, apart)
+    judged = [columns.find(columns.all[i], "--score") for score in scores for i in score.columns]
+    single = {role: columns.find(name, f"--{role}") for role, name in roles.single.items()}
+    groups = [columns.find(name, "--group") for name in roles.groups]
+    _require_apart(roles, judged, single, groups)
+    features = _find_features(roles, columns, {*judged, *single.values(), *groups}, set(judged), notes)
+    return FoundRoles(roles, columns, scores, features, notes)
+
+
+def _require_apart(roles: GivenRoles, judged: list[int], single: dict[str, int], groups: list[int]) -> None:
+    """Refuse columns in two roles that cannot be one thing; clusters may also be looked at one by one."""
+    taken = [*judged, *single.values()]
+    for role in ("target", "time", "weight", "cluster"):
+        if role in single and [*taken, *(groups if role != "cluster" else ())].count(single[role]) > 1:
+            refuse(f"the {role} must have no other role", quote(roles.single[role]), "Name another column.")
+    for role in ("reference", "latent"):
+        if single.get(role) in judged:
+            refuse(
+                f"--{role} must not be a score that is judged by it", quote(roles.single[role]), "Name another column."
+            )
+
+
+def _take_language_model(roles: GivenRoles, columns: Names, notes: list[str]) -> GivenRoles:
+    """The columns that language models are judged by, where nothing was named, or one of the two everybody uses."""
+    silent = roles.scores in ((), ("confidence",)) and not roles.models and roles.target in (None, "correct")
+    if not (silent and "confidence" in columns and "correct" in columns):
+        _refuse_unnamed(roles, columns, silent)
+    notes.append("Columns 'confidence' and 'correct' are taken for score and target.")
+    return replace(roles, target="correct", scores=("confidence",))
+
+
+def _refuse_unnamed(roles: GivenRoles, columns: Names, silent: bool) -> NoReturn:
+    given = {"--target": roles.target, "--score": roles.scores or roles.models}
+    missing = " and ".join(f"no {option}" for option, there in given.items() if not there)
+    folded = {name.strip().casefold(): name for name in columns.all}
+    hint = ""
+    if silent and {"confidence", "correct"} <= folded.keys():
+        hint = f"Did you mean --target {quote(folded['correct'])} --score {quote(folded['confidence'])}? "
+    refuse("a target and a score must be named", missing, f"{hint}The columns are {several(columns.all)}.")
+
+
+def _find_features(roles: GivenRoles, columns: Names, taken: set[int], judged: set[int], notes: list[str]) -> list[int]:
+    features = [columns.find(name, "--features") for name in dict.fromkeys(roles.features)]
+    if roles.target in roles.features:
+        refuse("the target must not be a feature", quote(roles.target), "Take it out of --features.")
+    if roles.all_features:
+        known = taken | set(features)
+        features += [columns.find(name, "--all-features") for i, name in enumerate(columns.all) if i not in known]
+        if not features:
+            refuse("--all-features must find some", "no column without another role", "Leave it out.")
+    both = judged & set(features)
+    if both:
+        which = several(columns.of(sorted(both)))
+        if both == set(features):
+            refuse("features must not all be scores", which, "Name other columns in --features, or leave it out.")
+        notes.append(f"{which} {'is a score, and no feature' if len(both) == 1 else 'are scores, and no features'}.")
+    return [i for i in features if i not in both]

@@ -1,0 +1,228 @@
+"""Scores beside outcomes: named after the labels, in the right order; and columns that look like further scores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import SUM_TOLERANCE, refuse
+from scoreprism.cli._casts import is_integer, match_label
+from scoreprism.cli._column_roles import Score
+from scoreprism.cli._words import at, quote, several
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: How many standard errors below one half an area under the curve must be to be no accident.
+_NO_ACCIDENT = 4.0
+#: Words that names of scores begin or end with.
+WORDS = frozenset(
+    ("hat", "model", "p", "pd", "phat", "pr", "pred", "predicted", "prediction", "preds", "prob", "proba",
+     "probability", "probs", "score", "scores", "yhat")
+)  # fmt: skip
+_JOINTS = re.compile(r"[_\-. :/]+")
+#: A column that ranks outcomes as well as the score does is sure to rank them (in standard errors), has this share of
+#: the score's area above one half, and goes with it (rank correlation); so that little is lost if it was no score,
+#: because what the score knows is known without the feature. Besides it is not behind by more than noise (in standard
+#: errors of the paired difference), or is a better forecast than the event rate.
+_SURE, _NEARLY, _TOGETHER, _NOISE = 4.0, 0.85, 0.7, 2.0
+#: One that is only named alike must rank them half as well.
+_HALF = 0.5
+#: Rows that are looked at; of more, every k-th.
+_ROWS = 200_000
+#: Sums of probabilities that were rounded to few digits.
+_ROUNDED = 0.01
+
+Floats = NDArray[np.float64]
+
+
+def match_classes(score: Score, labels: Sequence[Any]) -> list[str]:
+    """The label that each column of a model speaks of."""
+    for classes in (score.classes, *score.other_classes):
+        meant = [match_label(text, labels) for text in classes]
+        final = [text if label is None else str(label) for text, label in zip(classes, meant, strict=True)]
+        if set(labels) <= set(meant) and len(set(final)) == len(final) and _same_kind(final, labels):
+            break
+    else:
+        refuse(
+            f"the columns of score {quote(score.name)} must be named after the labels of the target",
+            f"columns for {several(score.classes)} beside the labels {several(labels)}",
+            "If each column is a model of its own, name them with --models instead of --score; else rename the "
+            "columns, or list those of this model: --score 'p_a,p_b,p_c'.",
+        )
+    return final
+
+
+def _same_kind(final: Sequence[str], labels: Sequence[Any]) -> bool:
+    """A class that never occurs must be a number where the labels are numbers."""
+    return isinstance(labels[0], str) or all(match_label(t, labels) is not None or is_integer(t) for t in final)
+
+
+def require_sums(frame: pl.DataFrame, role: str, rows: NDArray[np.intp]) -> None:
+    """Refuse rows of probabilities that do not sum to one."""
+    sums = frame.to_numpy().sum(axis=1)
+    bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if bad.size:
+        refuse(
+            f"{role} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
+            f"{float(sums[bad[0]]):.6g} in {at(rows[bad[0]])} ({bad.size} of {sums.size} rows)",
+            "Check that the columns of all classes are named; round less, or divide each row by its sum.",
+        )
+
+
+def require_order(score: pl.Series, event: NDArray[np.bool_], role: str, other: str) -> None:
+    """Refuse a score that is high where the positive label is rare: the classes may be swapped."""
+    n, ones = event.size, int(np.count_nonzero(event))
+    ranks = _ranks(score.to_numpy())
+    zeros, middle = n - ones, (n + 1) / 2.0
+    # the sum of the ranks of a random draw of rows without replacement: exact under ties
+    spread = np.sqrt(ones * zeros / (n * (n - 1.0)) * np.square(ranks - middle).sum())
+    refuse_reversed(ranks[event].sum() - ones * middle, spread, ones * zeros, role, other)
+
+
+def refuse_reversed(excess: float, spread: float, pairs: float, role: str, other: str) -> None:
+    """Refuse ranks of events that are too low to be an accident."""
+    if spread > 0 and excess < -_NO_ACCIDENT * spread:
+        refuse(
+            f"{role} must be higher where the positive label is more frequent",
+            f"an area under the ROC curve of {0.5 + excess / pairs:.3f}",
+            f"If it speaks of the other class, pass --pos-label {quote(other)}; if it is meant, pass --as-given.",
+        )
+
+
+# ── columns that look like scores: --all-features must not take other models for features ───────────
+
+
+def find_score_like(
+    columns: Mapping[str, pl.Series],
+    scores: Mapping[str, Floats],
+    event: NDArray[np.bool_] | None,
+    classes: Iterable[Sequence[str]] = (),
+) -> list[str]:
+    """
+    Columns that look like scores of the same target.
+
+    They hold numbers in [0, 1], not only 0 and 1, and are named like a score or rank the outcomes as well as it does.
+    """
+    inside = {name: series for name, series in columns.items() if _is_inside(series)}
+    others = [name for name in columns if name not in inside]
+    found = _families(inside, classes)
+    if event is not None and scores:
+        best = max(scores.values(), key=lambda score: float(_placements(score, event)[0].mean()))
+        for name, series in inside.items():
+            rank = _Ranking.of(series, best, event)
+            alike = {_alike(name, score, others) for score in scores}
+            if "score" in alike or (rank and (rank.as_good or ("name" in alike and rank.half_as_good))):
+                found.add(name)
+    return [name for name in inside if name in found]
+
+
+def _is_inside(series: pl.Series) -> bool:
+    """Whether a column holds numbers in [0, 1], not only 0 and 1."""
+    if not series.dtype.is_numeric() or series.null_count() * 2 > series.len():
+        return False
+    values = series.drop_nulls().to_numpy()
+    return bool(((values >= 0.0) & (values <= 1.0)).all() and ((values > 0.0) & (values < 1.0)).any())
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _alike(name: str, score: str, others: Iterable[str]) -> str:
+    """
+    How alike two names are: "score" by a word for scores, "name" by another word, "" not at all.
+
+    A word says nothing if a column has it that cannot be a score: loan_pd, loan_ratio, loan_amount.
+    """
+    mine, its = _ends(name), _ends(score)
+    if all(WORDS & {first, last} for first, last in (mine, its)):
+        return "score"
+    shared = [end for end in (0, 1) if mine[end] == its[end] and mine[end]]
+    telling = [end for end in shared if all(_ends(other)[end] != mine[end] for other in others)]
+    return "name" if telling else ""
+
+
+def _ends(name: str) -> tuple[str, str]:
+    """The first and the last word of a name, without numbers; of one word both."""
+    words = [re.sub(r"\d+$", "", word) for word in _JOINTS.split(name.casefold()) if word]
+    words = [word for word in words if word] or [""]
+    return words[0], words[-1]
+
+
+def _families(inside: Mapping[str, pl.Series], classes: Iterable[Sequence[str]]) -> set[str]:
+    """Columns of other models with a column per class: the same classes in other names, and rows that sum to 1."""
+    found = set[str]()
+    for labels in classes:
+        for name in inside:
+            for place in (i for i in range(len(name)) if labels[0] and name.startswith(labels[0], i)):
+                family = [name[:place] + label + name[place + len(labels[0]) :] for label in labels]
+                if all(one in inside for one in family) and _sum_to_one([inside[one] for one in family]):
+                    found |= set(family)
+    return found
+
+
+def _sum_to_one(family: Sequence[pl.Series]) -> bool:
+    sums = np.sum([series.to_numpy() for series in family], axis=0)
+    return bool((np.abs(sums[~np.isnan(sums)] - 1.0) <= _ROUNDED).all())
+
+
+# ── ranks ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Ranking:
+    """How well a column ranks the outcomes beside a score, on the rows that have it."""
+
+    def __init__(self, values: Floats, score: Floats, event: NDArray[np.bool_]) -> None:
+        mine, its = _placements(values, event), _placements(score, event)
+        self.area, self.score = float(mine[0].mean()), float(its[0].mean())
+        self.error = _error(*mine)
+        self.gap = _error(mine[0] - its[0], mine[1] - its[1])
+        ranks = np.array([_ranks(values), _ranks(score)])
+        constant = bool((ranks.std(axis=1) == 0.0).any())
+        self.together = 0.0 if constant else float(np.corrcoef(ranks)[0, 1])
+        self.forecasts = bool(np.square(values - event).mean() < event.mean() * (1.0 - event.mean()))
+
+    @classmethod
+    def of(cls, series: pl.Series, score: Floats, event: NDArray[np.bool_]) -> _Ranking | None:
+        """From a column, a score and the outcomes of the same rows; None where one outcome alone is left."""
+        there = np.flatnonzero(series.is_not_null().to_numpy())
+        there = there[:: -(-there.size // _ROWS)]
+        if not 0 < np.count_nonzero(event[there]) < there.size:
+            return None
+        return cls(series.gather(there).to_numpy(), score[there], event[there])
+
+    @property
+    def as_good(self) -> bool:
+        """Whether it ranks the outcomes as well as the score does, and in a like order."""
+        ranks = self.area - 0.5 > _SURE * self.error and self._reaches(_NEARLY) and self.together >= _TOGETHER
+        return ranks and (self.area >= self.score - _NOISE * self.gap or self.forecasts)
+
+    @property
+    def half_as_good(self) -> bool:
+        """Whether it ranks the outcomes at least half as well as the score does."""
+        return self.area - 0.5 > _NOISE * self.error and self._reaches(_HALF)
+
+    def _reaches(self, share: float) -> bool:
+        return self.area - 0.5 >= share * (self.score - 0.5)
+
+
+def _placements(values: Floats, event: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The share of non-events below each event, and of events above each non-event (DeLong et al. 1988)."""
+    ranks, ones, zeros = _ranks(values), int(event.sum()), int((~event).sum())
+    below = (ranks[event] - _ranks(values[event])) / zeros
+    above = 1.0 - (ranks[~event] - _ranks(values[~event])) / ones
+    return below, above
+
+
+def _error(*parts: Floats) -> float:
+    return float(np.sqrt(sum(part.var() / part.size for part in parts)))
+
+
+def _ranks(values: Floats) -> Floats:
+    import polars as pl
+
+    return np.asarray(pl.Series(values).rank("average").to_numpy(), dtype=float)

@@ -1,0 +1,275 @@
+"""CSV and its kin: encoding, delimiter, header and the shape of every line are settled before polars splits it."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreprism._core.checks import refuse
+from scoreprism._core.source_files import doubt_ending
+from scoreprism._findings.wording import plural
+from scoreprism.cli._polars_guards import require_room, translate_errors
+from scoreprism.cli._sources import WIDE, Source, Taken, refuse_binary
+from scoreprism.cli._words import at, quote
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_SAMPLE = 50
+_HEADER = 1 << 22
+_COLUMNS = 100_000
+_QUOTED = re.compile(rb'"[^"]*"')
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A table as text."""
+
+    name: str  # of the file
+    names: list[str]  # the header
+    delimiter: str  # between fields
+    body: bytes  # records in UTF-8, without the header
+
+    def take(self, positions: Sequence[int]) -> Taken:
+        """Columns by position, as strings."""
+        bare = _collapse_quotes(self.body, self.delimiter)
+        height, blank = _measure(bare, self.delimiter, len(self.names))
+        if height == blank.size:
+            rule = "FILE must have at least one row"
+            refuse(rule, f"only a header in {quote(self.name)}", "Check how it was written.")
+        doubt = _doubt_end(self.body, bare, self.delimiter)
+        del bare
+        return Taken(self._parse(positions, height, blank), [doubt] if doubt else [], {})
+
+    def _parse(self, positions: Sequence[int], height: int, blank: NDArray[np.intp]) -> pl.DataFrame:
+        import polars as pl
+
+        with translate_errors("a text file must be a table"):
+            frame = pl.read_csv(
+                self.body,
+                has_header=False,
+                separator=self.delimiter,
+                schema={str(i): pl.String() for i in range(len(self.names))},
+                columns=sorted({*positions} or {0}),
+                infer_schema_length=0,
+                glob=False,
+            )
+        if frame.height != height:  # the two readings of quotes must agree, or neither is trusted
+            refuse(
+                "a text file must have quotes that enclose whole fields",
+                f"{height} or {frame.height} records, as one reads them",
+                "Write the file again with a CSV library.",
+            )
+        if blank.size:
+            keep = np.ones(height, dtype=bool)
+            keep[blank] = False
+            frame = frame.filter(pl.Series(keep))
+        return frame.select(str(i) for i in positions)
+
+
+def read_text(source: Source, *, encoding: str, delimiter: str | None, decimal_comma: bool) -> TextFile:
+    """Settle how a text is split, and read its header."""
+    content = source.content or b""
+    require_room(len(content))
+    content = _to_utf8(content, source.name, encoding)
+    if b"\n" not in content and b"\r" in content:
+        content = content.replace(b"\r", b"\n")  # lines as old Macs ended them
+    if content[:4].lower() == b"sep=" and content[5:6] in b"\r\n":  # how Excel is told the delimiter
+        delimiter = content[4:5].decode("utf-8") if delimiter is None else delimiter
+        content = content[5:]
+    sign = _parse_delimiter(delimiter) if delimiter is not None else _find_delimiter(content, decimal_comma)
+    names, start = _read_header(content, source.name, sign)
+    return TextFile(source.name, names, sign, content[start:])
+
+
+def _to_utf8(content: bytes, name: str, encoding: str) -> bytes:
+    try:
+        known = codecs.lookup(encoding).name
+    except (LookupError, ValueError):
+        _refuse_encoding(encoding)
+    if known in {"utf-8", "utf-8-sig"}:
+        if content.startswith(WIDE):
+            refuse("a text file must be UTF-8", f"UTF-16 in {quote(name)}", "Pass --encoding utf-16.")
+        _require_utf8(content, name)
+        content = content.removeprefix(codecs.BOM_UTF8)
+    else:
+        try:
+            content = content.decode(encoding).removeprefix("\ufeff").encode("utf-8")
+        except LookupError:  # a codec from bytes to bytes
+            _refuse_encoding(encoding)
+        except (UnicodeError, ValueError) as error:
+            refuse(f"FILE must be text in {known}", f"{quote(name)}: {quote(error)}", "Pass another --encoding.")
+    if b"\0" in content:
+        refuse_binary(name)
+    return content
+
+
+def _refuse_encoding(encoding: str) -> NoReturn:
+    refuse("encoding must be one that Python knows", quote(encoding), "For example utf-8, cp1252 or utf-16.")
+
+
+def _require_utf8(content: bytes, name: str) -> None:
+    if content.isascii():
+        return
+    for number, line in enumerate(io.BytesIO(content), start=1):  # line by line: the text itself is not kept
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            refuse(
+                "a text file must be UTF-8",
+                f"the byte 0x{line[error.start]:02x} in line {number} of {quote(name)}",
+                "Pass --encoding cp1252 if it comes from Excel on Windows, or another encoding.",
+            )
+
+
+# ── delimiter and header ────────────────────────────────────────────────────────────────────────────
+
+
+def _parse_delimiter(given: str) -> str:
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(given, given)  # few shells make it easy to type one
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        refuse("--delimiter must be one character", quote(given), "For example ';', or 'tab'.")
+    return delimiter
+
+
+def _find_delimiter(content: bytes, decimal_comma: bool) -> str:
+    """The delimiter that splits the header, and every line after it into as many fields."""
+    even: dict[str, int] = {}
+    uneven: dict[str, int] = {}
+    for delimiter in DELIMITERS:
+        widths = [len(record) for record in _first_records(content, delimiter)]
+        if not widths or widths[0] < 2 or (decimal_comma and delimiter == ","):
+            continue
+        (even if len(set(widths)) == 1 else uneven)[delimiter] = widths[0]
+    found = even or uneven
+    best = [delimiter for delimiter in found if found[delimiter] == max(found.values())]
+    if len(best) > 1:
+        refuse(
+            "a text file must be split in one way",
+            f"fields that {' or '.join(DELIMITERS[d] for d in best)} could separate",
+            "Pass --delimiter.",
+        )
+    return best[0] if best else ","
+
+
+def _first_records(content: bytes, delimiter: str) -> Iterator[list[str]]:
+    """The first records as Python's csv module reads them, without a last one that was cut off."""
+    head = content[:_HEADER].decode("utf-8", errors="ignore")
+    lines = io.StringIO(head, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    for _ in range(_SAMPLE):
+        try:
+            record = next(reader)
+        except (StopIteration, csv.Error):
+            return
+        if lines.tell() >= len(head) and len(content) > _HEADER:
+            return
+        if record:
+            yield record
+
+
+def _read_header(content: bytes, name: str, delimiter: str) -> tuple[list[str], int]:
+    """Names of the columns, and where the first record of data starts; a quoted name may hold line breaks."""
+    file = io.BytesIO(content)
+    start = file.seek(_skip_blank_lines(content, 0))
+    lines = (line.decode("utf-8") for line in iter(file.readline, b""))
+    try:
+        names = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+    except csv.Error as error:
+        size = file.tell() - start
+        if size > _HEADER:
+            refuse("the header must have at most 4 MB", f"{size} bytes in {quote(name)}", "Is it a table?")
+        if content.count(b'"') % 2:
+            refuse("a quote must be closed", f"an open one in the header of {quote(name)}", "Check the first line.")
+        refuse("the first line must hold the names of the columns", quote(error), "Check its quotes.")
+    if not names:
+        refuse("FILE must not be empty", f"blank lines in {quote(name)}", "Check how it was written.")
+    if len(names) > _COLUMNS:
+        refuse(f"a file must have at most {_COLUMNS} columns", f"{len(names)}", "Leave out those not needed.")
+    # polars takes the width from the first line, blank or not; in a single column that is a missing value
+    return names, _skip_blank_lines(content, file.tell()) if len(names) > 1 else file.tell()
+
+
+def _skip_blank_lines(content: bytes, start: int) -> int:
+    while content[start : start + 1] in (b"\r", b"\n"):
+        start += 1
+    return start
+
+
+# ── the shape of every line: polars fills short ones up, cuts long ones, and guesses at stray quotes ─
+
+
+def _collapse_quotes(body: bytes, delimiter: str) -> bytes:
+    """The text with one quote for each quoted field: a line is then a record. What readers differ on is refused."""
+    is_open = body.count(b'"') % 2 == 1
+    bare = _QUOTED.sub(b'"', body + b'"' if is_open else body) if b'"' in body else body
+    inside = rb'[^"\r\n%b]' % re.escape(delimiter.encode())
+    # a quote that has something before or after it; a pattern that begins with a letter is found quickly
+    stray = re.search(rb'"(?:%b|(?<=%b"))' % (inside, inside), bare) if bare is not body else None
+    if stray is not None:
+        refuse(
+            "quotes must enclose whole fields, and be doubled inside them",
+            f'a stray " in line {_line_of(stray.start(), bare, body)} after the header',
+            "Write the file again with a CSV library, or take the quotes out.",
+        )
+    if is_open:
+        line = body.count(b"\n", 0, body.rfind(b'"')) + 1
+        refuse(
+            "a quote must be closed",
+            f"an odd number of them, the last one in line {line} after the header",
+            "The file may be cut off: check its end, and how it was written.",
+        )
+    lone = re.search(rb"\r(?!\n)", bare)  # ends a line for some readers and not for others
+    if lone is not None:
+        refuse(
+            "lines must all end in the same way",
+            f"a carriage return alone in line {_line_of(lone.start(), bare, body)} after the header",
+            "Write the file again with one kind of line end.",
+        )
+    return bare
+
+
+def _line_of(place: int, bare: bytes, body: bytes) -> int:
+    """The line of the file that a place of its collapsed text is in."""
+    before = islice(_QUOTED.finditer(body), bare.count(b'"', 0, place))
+    return bare.count(b"\n", 0, place) + sum(quoted[0].count(b"\n") for quoted in before) + 1
+
+
+def _measure(bare: bytes, delimiter: str, width: int) -> tuple[int, NDArray[np.intp]]:
+    """Records, and which are blank lines; refused unless each other one has `width` fields."""
+    sign = delimiter.encode()
+    fields = np.fromiter((line.count(sign) + 1 for line in io.BytesIO(bare)), dtype=np.intp)
+    odd = fields != width
+    if not odd.any():
+        return fields.size, np.empty(0, dtype=np.intp)
+    empty = np.fromiter((not line.rstrip(b"\r\n") for line in io.BytesIO(bare)), dtype=bool)
+    blank, ragged = np.flatnonzero(odd & empty), np.flatnonzero(odd & ~empty)
+    if ragged.size:
+        found, row = int(fields[ragged[0]]), ragged[0] - np.searchsorted(blank, ragged[0])
+        remedy = "The file may be cut off, or its header lacks a name."
+        if found > width:
+            remedy = "Quote fields that hold the delimiter (decimal commas need another one), or name every column."
+        refuse(
+            f"every line must have as many fields as the header, {width}",
+            f"{found} in {at(row)} ({plural(ragged.size, 'such line')})",
+            remedy,
+        )
+    return fields.size, blank
+
+
+def _doubt_end(body: bytes, bare: bytes, delimiter: str) -> str:
+    """What speaks against the file being complete; a cut inside of an earlier field leaves too few, and is refused."""
+    if bare.endswith(b"\n"):
+        return ""
+    *others, last = io.BytesIO(bare)
+    return doubt_ending(others, last, delimiter.encode(), body.rpartition(b"\n")[2])
