@@ -1,8 +1,8 @@
 """How big the house is, how its rooms are joined, and how far a call walks through it.
 
 ``python .ci/house.py [--walks]`` prints the facts, ``--write`` keeps them in .ci/house.json. The numbers are signs, not
-aims: a file cut in two to pass one is worse than a long file. tests/test_house.py holds that they only fall while the
-house is rebuilt.
+aims: a file cut in two to pass one is worse than a long file. tests/architecture/test_house.py holds that they only
+fall while the house is rebuilt.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ def trace(copy: Path, target: Path) -> None:
 
     watched = coverage.Coverage(data_file=str(copy / ".coverage"), source=[str(copy / "src" / "scoreprism")])
     listener = Listener(watched)
-    tests = [f"tests/test_{name}.py" for name in ASKED if (copy / "tests" / f"test_{name}.py").exists()]
+    tests = [str(path.relative_to(copy)) for name in ASKED for path in (copy / "tests").rglob(f"test_{name}.py")]
     base = copy / "src" / "scoreprism"
     tests += [str((base / p if (base / p).is_dir() else base / f"{p}.py").relative_to(copy)) for p in PACKAGES]
     watched.start()

@@ -44,7 +44,7 @@ from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.datasets import load_german_credit
 from scoreprism.pipelines import paired_comparison, repeated_splits
 from scoreprism.report import Figure, Origin, Report, Table
-from tests.test_displays import collisions
+from tests.figures.test_displays import collisions
 
 TINY = replace(PLANS["quick"], splits=4, trees=10, redraws=2)
 

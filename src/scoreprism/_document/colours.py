@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 
 #: Colours of models on light and on dark paper. Told apart by all kinds of colour vision: the simulated colours of any
-#: two differ by at least 14 in CIELAB, and each has a contrast of 3 or more (tests/test_displays.py).
+#: two differ by at least 14 in CIELAB, and each has a contrast of 3 or more (tests/figures/test_displays.py).
 PALETTES = {
     "light": ("#0072B2", "#D55E00", "#009E73", "#AA3377", "#222222"),
     "dark": ("#5AA9E6", "#FF8C42", "#3DDBA4", "#E58FC5", "#F0F0F0"),

@@ -10,7 +10,7 @@ from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import InputError, UnavailableError
 from scoreprism.metrics import transport_cost
 from scoreprism.metrics._transport import Projected, simplex_directions
-from tests.test_metric_peers import S, W, Y, three
+from tests.metrics.test_metric_peers import S, W, Y, three
 
 LAW = three()[1]
 SHARPER = LAW**1.3 / (LAW**1.3).sum(axis=1, keepdims=True)

@@ -31,9 +31,9 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.displays._style import PALETTES, Inks
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.report import Callout, Column, Figure, ModelResult, Paragraph, Range, Report, Section, Table
-from tests.report_sample import NAMES, hostile_report, material, sample_report
+from tests.report.report_sample import NAMES, hostile_report, material, sample_report
 
-SCHEMA = Path(__file__).parents[1] / "docs" / "report.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
 
 
 @pytest.fixture(scope="module")

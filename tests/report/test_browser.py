@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.report_sample import hostile_report, real_report, sample_report
+from tests.report.report_sample import hostile_report, real_report, sample_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -17,7 +17,7 @@ from scoreprism.exceptions import InfiniteLossWarning, InputError, ScoreprismWar
 from scoreprism.losses import from_loss, get_loss
 from tests.findings import select
 
-SCHEMA = Path(__file__).parents[1] / "docs" / "report.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
 #: 1/(2n) of 1250 rows, as it is said.
 FLOOR, MARK = 1 / 2500, "with scores kept 0.0004 from 0 and 1"
 
@@ -37,7 +37,7 @@ def summarize_sums(*args, **options):
 
 
 def call(*args, **options):
-    from tests.test_cli import call as run
+    from tests.cli.test_cli import call as run
 
     return run(*args, **options)
 
@@ -429,7 +429,7 @@ def test_diagnose_shows_terms_and_names_the_option(file):
 
 
 def test_gates_on_an_infinite_loss_fail_without_clip(file):
-    gate = ("--max-reliability", "10", "--gate-on", "lower")  # tests/test_cli.py has every --gate-on
+    gate = ("--max-reliability", "10", "--gate-on", "lower")  # tests/cli/test_cli.py has every --gate-on
     failed = call("diagnose", file, *ONE, *gate, code=1)
     assert (
         "gate failed: The lower 95 % bound of the reliability of forest (log loss) is infinite, above --max-reliability 10 "

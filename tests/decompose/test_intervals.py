@@ -8,7 +8,7 @@ import pytest
 from scoreprism import Chain, FiniteModel, Level, resolution_decomposition
 from scoreprism._kernels.term_intervals import bca
 from scoreprism.exceptions import InputError, UnavailableError
-from tests.test_chain import sample
+from tests.decompose.test_chain import sample
 
 Z2, Z1 = 1.959963984540054, 1.6448536269514722  # normal quantiles, scipy.stats.norm.ppf(.975) and (.95), scipy 1.17
 

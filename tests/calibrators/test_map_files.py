@@ -26,7 +26,7 @@ from scoreprism.calibrators import (
     from_json,
 )
 from scoreprism.exceptions import InputError, LeftoverFileWarning
-from tests.test_cli import call
+from tests.cli.test_cli import call
 
 UNIX = pytest.mark.skipif(sys.platform == "win32", reason="signals, pipes and limits of Unix")
 SCORES, OUTCOMES = [0.2, 0.4, 0.6, 0.8, 0.5], [0, 1, 0, 1, 1]

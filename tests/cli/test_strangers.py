@@ -21,7 +21,7 @@ from scoreprism.cli import _demo, _sources
 from scoreprism.cli import _read_sample as reading
 from scoreprism.cli._score_checks import find_score_like
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
-from tests.test_cli import call
+from tests.cli.test_cli import call
 
 #: What names an argument of Python: a word with an underscore, or one before an equals sign.
 PYTHON = re.compile(r"(?<![\w'\"/.-])[a-z]+(_[a-z]+)+\b(?!['\"])|(?<![\w'-])[a-z_]+=(?!=)|\bTrue\b")

@@ -39,7 +39,7 @@ from scoreprism.metrics import (
     top_label_ece,
 )
 
-S, Y = np.loadtxt(Path(__file__).parent / "data" / "pmcalibration.csv", delimiter=",", skiprows=2).T
+S, Y = np.loadtxt(Path(__file__).parents[1] / "data" / "pmcalibration.csv", delimiter=",", skiprows=2).T
 Y = Y.astype(int)
 W = 1 + np.arange(1000) % 4
 #: Sums of a thousand numbers in another order.

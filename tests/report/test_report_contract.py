@@ -256,7 +256,7 @@ def test_exit_codes_do_not_depend_on_words(here, monkeypatch, gate, code):
 def test_a_report_says_which_schema_it_follows():
     _, y, _, bold = law(300)
     report = summarize(y, bold, loss="log", sections=["verdict"])
-    schema = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text(encoding="utf-8"))
     assert report.to_dict()["schema_version"] == schema["properties"]["schema_version"]["const"] == 2
     held = report.to_dict()["models"]["model"]["losses"]["log"]["decomposition"]
     assert Decomposition.from_json(json.dumps(held)).terms == report.models["model"].decompositions["log"].terms

@@ -32,7 +32,7 @@ from scoreprism.losses import LOSSES
 from scoreprism.report import Callout, Document, Section, summarize
 from scoreprism.report._judgement import judge_reliability
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MIXED = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}  # click 8.1
 
 
@@ -296,7 +296,7 @@ def test_json_of_every_command_fits_the_schema(file):
         "losses": ("losses",),
         "calibrators": ("calibrators",),
     }
-    elsewhere = {"report"}  # tests/test_report_rendering.py
+    elsewhere = {"report"}  # tests/report/test_report_rendering.py
     assert {*elsewhere, *commands} == set(schema["properties"]["kind"]["enum"])
     for kind, command in commands.items():
         found = json.loads(call(*command, "--format", "json").stdout, parse_constant=pytest.fail)

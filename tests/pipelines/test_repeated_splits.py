@@ -30,7 +30,7 @@ from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputEr
 from scoreprism.losses import get_loss
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
 from scoreprism.pipelines._split_plan import parse_sizes
-from tests.test_displays import collisions
+from tests.figures.test_displays import collisions
 
 MODELS = {"logistic": LogisticRegression(), "bayes": GaussianNB()}
 QUICK = {"calibrator": "platt", "noise_floor": 0, "random_state": 0}

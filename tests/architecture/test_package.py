@@ -17,7 +17,7 @@ import scoreprism
 from scoreprism.cli import main
 from scoreprism.losses import LOSSES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HEAVY = (
     "scipy.optimize",
     "scipy.stats",
@@ -111,7 +111,7 @@ def test_demo(tmp_path, monkeypatch):
     assert f"{direct.terms['grouping']:.4f}" not in page
     assert "Hofmann" in page
     (tmp_path / "scoreprism-demo.html").write_text(page + "a word of my own", encoding="utf-8")
-    again = CliRunner().invoke(main, ["demo"])  # its own page would be replaced: tests/test_strangers.py
+    again = CliRunner().invoke(main, ["demo"])  # its own page would be replaced: tests/cli/test_strangers.py
     assert again.exit_code == 2
     assert "--force" in again.output
 
@@ -144,7 +144,7 @@ def test_the_package_holds_no_host_and_no_machine_path():
 def test_every_theorem_of_the_docs_names_its_test():
     """docs/theorems.md points to tests that exist."""
     table = (ROOT / "docs" / "theorems.md").read_text(encoding="utf8")
-    tests = "".join(path.read_text(encoding="utf8") for path in (ROOT / "tests").glob("test_*.py"))
+    tests = "".join(path.read_text(encoding="utf8") for path in (ROOT / "tests").rglob("test_*.py"))
     named = set(re.findall(r"`(test_\w+)`", table))
     assert len(named) >= 20
     for name in named:

@@ -36,7 +36,7 @@ from scoreprism.scale._column_settings import PERIODS as PERIODS_OF_SCALE
 from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
 from tests.conftest import spark_or_skip
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ONE = ("--target", "y", "--score", "p")
 
 
