@@ -28,6 +28,8 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _SAMPLE = 50
 _HEADER = 1 << 22
 _COLUMNS = 100_000
+#: Bytes at the end that are looked at first.
+_TAIL = 1 << 16
 _QUOTED = re.compile(rb'"[^"]*"')
 
 
@@ -212,14 +214,12 @@ def _skip_blank_lines(content: bytes, start: int) -> int:
 def _collapse_quotes(body: bytes, delimiter: str) -> bytes:
     """The text with one quote for each quoted field: a line is then a record. What readers differ on is refused."""
     is_open = body.count(b'"') % 2 == 1
-    bare = _QUOTED.sub(b'"', body + b'"' if is_open else body) if b'"' in body else body
-    inside = rb'[^"\r\n%b]' % re.escape(delimiter.encode())
-    # a quote that has something before or after it; a pattern that begins with a letter is found quickly
-    stray = re.search(rb'"(?:%b|(?<=%b"))' % (inside, inside), bare) if bare is not body else None
+    bare = _drop_quoted(body + b'"' if is_open else body) if b'"' in body else body
+    stray, lone = _find_odd_signs(bare, delimiter) if b'"' in bare or b"\r" in bare else (None, None)
     if stray is not None:
         refuse(
             "quotes must enclose whole fields, and be doubled inside them",
-            f'a stray " in line {_line_of(stray.start(), bare, body)} after the header',
+            f'a stray " in line {_line_of(stray, bare, body)} after the header',
             "Write the file again with a CSV library, or take the quotes out.",
         )
     if is_open:
@@ -229,14 +229,30 @@ def _collapse_quotes(body: bytes, delimiter: str) -> bytes:
             f"an odd number of them, the last one in line {line} after the header",
             "The file may be cut off: check its end, and how it was written.",
         )
-    lone = re.search(rb"\r(?!\n)", bare)  # ends a line for some readers and not for others
-    if lone is not None:
+    if lone is not None:  # it ends a line for some readers and not for others
         refuse(
             "lines must all end in the same way",
-            f"a carriage return alone in line {_line_of(lone.start(), bare, body)} after the header",
+            f"a carriage return alone in line {_line_of(lone, bare, body)} after the header",
             "Write the file again with one kind of line end.",
         )
     return bare
+
+
+def _drop_quoted(body: bytes) -> bytes:
+    """The text without what is in quotes; the closing quotes stay."""
+    signs = np.frombuffer(body, dtype=np.uint8)
+    is_inside = np.bitwise_xor.accumulate((signs == ord('"')).view(np.uint8))
+    return bytes(signs[is_inside == 0])
+
+
+def _find_odd_signs(bare: bytes, delimiter: str) -> tuple[int | None, ...]:
+    """The first quote with a part of a field before or after it, and the first carriage return without a line feed."""
+    signs = np.frombuffer(b"\0%b\0" % bare, dtype=np.uint8)  # no text holds NUL bytes
+    quotes, returns = (np.flatnonzero(signs == ord(sign)) for sign in '"\r')
+    is_border = np.isin(np.arange(256), [*b'\0"\r\n', *delimiter.encode()])
+    stray = quotes[~(is_border[signs[quotes - 1]] & is_border[signs[quotes + 1]])]
+    lone = returns[signs[returns + 1] != ord("\n")]
+    return tuple(int(places[0]) - 1 if places.size else None for places in (stray, lone))
 
 
 def _line_of(place: int, bare: bytes, body: bytes) -> int:
@@ -247,21 +263,23 @@ def _line_of(place: int, bare: bytes, body: bytes) -> int:
 
 def _measure(bare: bytes, delimiter: str, width: int) -> tuple[int, NDArray[np.intp]]:
     """Records, and which are blank lines; refused unless each other one has `width` fields."""
-    sign = delimiter.encode()
-    fields = np.fromiter((line.count(sign) + 1 for line in io.BytesIO(bare)), dtype=np.intp)
-    odd = fields != width
-    if not odd.any():
-        return fields.size, np.empty(0, dtype=np.intp)
-    empty = np.fromiter((not line.rstrip(b"\r\n") for line in io.BytesIO(bare)), dtype=bool)
-    blank, ragged = np.flatnonzero(odd & empty), np.flatnonzero(odd & ~empty)
+    between_ends = bytes({*range(256)} - {*delimiter.encode(), *b"\n"})
+    ends = bare.translate(None, between_ends) + (b"" if not bare or bare.endswith(b"\n") else b"\n")
+    fields = np.diff(np.flatnonzero(np.frombuffer(ends, dtype=np.uint8) == ord("\n")), prepend=-1)
+    odd = np.flatnonzero(fields != width)
+    if not odd.size:
+        return fields.size, odd
+    breaks = np.r_[-1, np.flatnonzero(np.frombuffer(bare, dtype=np.uint8) == ord("\n")), len(bare)]
+    is_blank = np.array([not bare[breaks[i] + 1 : breaks[i + 1]].strip(b"\r") for i in odd])
+    blank, ragged = odd[is_blank], odd[~is_blank]
     if ragged.size:
-        found, row = int(fields[ragged[0]]), ragged[0] - np.searchsorted(blank, ragged[0])
+        n_fields, row = int(fields[ragged[0]]), ragged[0] - np.searchsorted(blank, ragged[0])
         remedy = "The file may be cut off, or its header lacks a name."
-        if found > width:
+        if n_fields > width:
             remedy = "Quote fields that hold the delimiter (decimal commas need another one), or name every column."
         refuse(
             f"every line must have as many fields as the header, {width}",
-            f"{found} in {at(row)} ({plural(ragged.size, 'such line')})",
+            f"{n_fields} in {at(row)} ({plural(ragged.size, 'such line')})",
             remedy,
         )
     return fields.size, blank
@@ -269,7 +287,11 @@ def _measure(bare: bytes, delimiter: str, width: int) -> tuple[int, NDArray[np.i
 
 def _doubt_end(body: bytes, bare: bytes, delimiter: str) -> str:
     """What speaks against the file being complete; a cut inside of an earlier field leaves too few, and is refused."""
-    if bare.endswith(b"\n"):
+    if bare.endswith((b"\n", b'"')):
         return ""
-    *others, last = io.BytesIO(bare)
-    return doubt_ending(others, last, delimiter.encode(), body.rpartition(b"\n")[2])
+    for text in (bare[-_TAIL:].partition(b"\n")[2], bare):  # the last lines clear almost any file that is complete
+        *others, last = (line.removesuffix(b"\r") for line in text.split(b"\n"))
+        doubt = doubt_ending(others, last, delimiter.encode(), body.rpartition(b"\n")[2])
+        if not doubt and any(line[-1:] not in (b"", b'"') for line in others):
+            return ""
+    return doubt
