@@ -89,7 +89,7 @@ def confidence(cell: Cell, rng, resamples: int, options: dict) -> tuple[float, f
     out = []
     for uniform in (False, True):
         curve = reliability_curve(
-            y, s, method=cell.method, band="confidence", level=LEVEL, uniform=uniform, n_resamples=resamples,
+            y, s, method=cell.method, band="confidence", confidence_level=LEVEL, uniform=uniform, n_resamples=resamples,
             random_state=rng.spawn(1)[0], **options,
         )  # fmt: skip
         good, width = held(curve, s, target)
@@ -100,7 +100,7 @@ def confidence(cell: Cell, rng, resamples: int, options: dict) -> tuple[float, f
 def consistency(cell: Cell, rng, resamples: int, options: dict, curves: int = 40) -> tuple[float, float, float, float]:
     """Mean coverage, at one set of scores, of curves of calibrated outcomes."""
     s = cell.law.scores(rng, cell.n)
-    common = {"method": cell.method, "level": LEVEL, **options}
+    common = {"method": cell.method, "confidence_level": LEVEL, **options}
     outcomes = (rng.random((curves, cell.n)) < s).astype(int)
     redrawn = [reliability_curve(y, s, band=None, **common) for y in outcomes]
     out = []

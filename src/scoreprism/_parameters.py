@@ -24,7 +24,7 @@ SHARED: dict[str, Meaning] = {
     "name": ("str", "The model."),
     "loss": ("str or ProperLoss", "The loss."),
     "term": ("str", "One of `names`."),
-    "level": ("float", "Confidence level."),
+    "confidence_level": ("float", "Confidence level."),
     "k": ("int", "Number of classes."),
     "kind": ('{"probability", "logit"}', "What scores are."),
     "random_state": ("int, Generator or None", "Seed of the folds."),

@@ -297,7 +297,9 @@ def test_coverage(index):
 
 def test_result():
     y, s = binary()
-    found = map_inference("platt", pd.Series(np.where(y == 1, "yes", "no")), pd.Series(s), pos_label="yes", level=0.9)
+    found = map_inference(
+        "platt", pd.Series(np.where(y == 1, "yes", "no")), pd.Series(s), pos_label="yes", confidence_level=0.9
+    )
     assert isinstance(found.to_frame(), pd.DataFrame)
     assert list(found.to_frame("polars").columns) == [
         "parameter", "estimate", "std_error", "model_std_error", "low", "high", "identity",
@@ -310,10 +312,10 @@ def test_result():
     assert pickle.loads(pickle.dumps(found)).terms == found.terms  # noqa: S301
     wide = found.interval("slope", 0.99)
     assert wide.low < found.interval("slope").low
-    band = found.law(pl.Series([0.2, 0.5]), level=0.5)
+    band = found.law(pl.Series([0.2, 0.5]), confidence_level=0.5)
     assert band.to_frame().columns == ["score", "law", "low", "high"]
-    assert band.to_dict()["level"] == 0.5
-    np.testing.assert_allclose(found.law(np.array([[0.8, 0.2], [0.5, 0.5]]), level=0.5).low, band.low)
+    assert band.to_dict()["confidence_level"] == 0.5
+    np.testing.assert_allclose(found.law(np.array([[0.8, 0.2], [0.5, 0.5]]), confidence_level=0.5).low, band.low)
 
 
 def test_three_classes():
@@ -395,8 +397,8 @@ def test_zeros_and_ones():
             "y_proba must have 2 classes, as in the fit; got 3",
         ),
         (
-            lambda y, s: map_inference("platt", y, s, level=95),
-            "level must be a confidence level between 0 and 1; got 95",
+            lambda y, s: map_inference("platt", y, s, confidence_level=95),
+            "confidence_level must be a confidence level between 0 and 1; got 95",
         ),
         (lambda y, s: map_inference("platt", *three()), "PlattCalibrator must get two classes"),
         (lambda y, s: map_inference("temperature", *three()).plot(), "must be of two classes; got 3 classes"),
@@ -424,7 +426,7 @@ def test_refusals(call, message):
 
 def test_plot():
     y, s = binary()
-    display = map_inference("platt", y, s).plot(level=0.8)
+    display = map_inference("platt", y, s).plot(confidence_level=0.8)
     (band,) = display.ax_.collections
     inside = band.get_paths()[0].vertices
     assert inside[:, 0].min() == pytest.approx(s.min())

@@ -226,10 +226,10 @@ def test_interval_table_and_dictionary():
     result = corp_bootstrap(y, s, loss="brier", n_resamples=30, random_state=0)
     assert isinstance(result, CorpBootstrap)
     assert result.names == NAMES
-    interval = result.interval("discrimination", level=0.8)
+    interval = result.interval("discrimination", confidence_level=0.8)
     expected = np.quantile(result.replicates[:, 1], [0.1, 0.9]).tolist()
     assert [interval.low, interval.high] == pytest.approx(expected, rel=1e-15)
-    assert (interval.level, interval.method) == (0.8, "bootstrap, percentile")
+    assert (interval.confidence_level, interval.method) == (0.8, "bootstrap, percentile")
     frame = result.to_frame("pandas")
     assert frame.columns.tolist() == ["term", "estimate", "std_error", "low", "high"]
     assert frame["estimate"].tolist() == list(result.terms.values())

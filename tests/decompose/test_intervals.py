@@ -55,13 +55,16 @@ def test_intervals_and_bounds_are_the_documented_formulas(weighted):
     interval = d.interval("reliability")
     assert interval.low == pytest.approx(max(0, mean(rel) - Z2 * error(rel, weight)), abs=1e-14)
     assert interval.high == pytest.approx(max(0, mean(rel) + 2 * mean(vc) + Z2 * error(rel, weight)), abs=1e-14)
-    assert (interval.level, interval.method) == (0.95, "bracket")  # laws that were given have no end for any shape
+    assert (interval.confidence_level, interval.method) == (
+        0.95,
+        "bracket",
+    )  # laws that were given have no end for any shape
     model, skew = by_the_law(weight)
     s, kappa = max(error(rel, weight), model), Z2 + np.clip(skew, 0, 1) * (2 * Z2**2 + 1) / 6
     smooth = d.interval("reliability", method="smooth")
     assert smooth.low == pytest.approx(max(0, mean(rel) - Z2 * s), abs=1e-14)
     assert smooth.high == pytest.approx(max(0, mean(rel) + 2 * mean(vc) + kappa * s), abs=1e-14)
-    interval = d.interval("grouping", level=0.9)
+    interval = d.interval("grouping", confidence_level=0.9)
     z = 1.6448536269514722
     assert interval.low == pytest.approx(mean(grp) - 2 * mean(vc) - z * error(grp, weight), abs=1e-14)
     assert interval.high == pytest.approx(mean(grp) + 2 * mean(vq) + z * error(grp, weight), abs=1e-14)
@@ -69,8 +72,8 @@ def test_intervals_and_bounds_are_the_documented_formulas(weighted):
     assert d.lower_bound("reliability").value == pytest.approx(max(0, mean(rel) - Z1 * s), abs=1e-14)
     assert d.lower_bound("grouping").value == pytest.approx(mean(grp) - mean(vc) - Z1 * error(grp, weight), abs=1e-14)
     assert d.upper_bound("irreducible").value == pytest.approx(mean(lq) + Z1 * error(lq, weight), abs=1e-14)
-    assert d.upper_bound("irreducible", level=0.99).value > d.upper_bound("irreducible").value
-    assert d.lower_bound("grouping").level == 0.95
+    assert d.upper_bound("irreducible", confidence_level=0.99).value > d.upper_bound("irreducible").value
+    assert d.lower_bound("grouping").confidence_level == 0.95
     clt = d.interval("reliability", method="clt")
     assert clt.low == pytest.approx(d.terms["reliability"] - Z2 * d.std_error["reliability"], abs=1e-14)
     assert clt.method == "clt"
@@ -97,8 +100,8 @@ def test_what_no_data_can_bound_is_refused_with_the_reason():
         match="term must be one of reliability, grouping, irreducible; got 'groupin'. Did you mean 'grouping'?",
     ):
         d.interval("groupin")
-    with pytest.raises(InputError, match="level must be a confidence level between 0 and 1; got 95"):
-        d.interval("grouping", level=95)
+    with pytest.raises(InputError, match="confidence_level must be a confidence level between 0 and 1; got 95"):
+        d.interval("grouping", confidence_level=95)
     with pytest.raises(InputError, match="method must be one of auto, any-shape, smooth, bracket, envelope, clt, bca"):
         d.interval("grouping", method="bootstrap")
 
@@ -234,7 +237,7 @@ def test_bca_of_replicates_on_one_side_or_not_finite_is_undefined(replicates):
     """Efron (1987): the bias is the normal quantile of the share of replicates below, ±∞ where that is 0 or 1."""
     interval = bca(0.0, np.array(replicates), np.array([-1.0, 0.0, 1.0]), 0.9)
     assert np.isnan([interval.low, interval.high]).all()
-    assert (interval.level, interval.method) == (0.9, "bca")
+    assert (interval.confidence_level, interval.method) == (0.9, "bca")
 
 
 def test_bca_by_hand():

@@ -512,7 +512,7 @@ def test_result_is_complete(both):
         ({"aggregate": lambda laws: laws}, "what aggregate returns"),
         ({"loss": "zero-one"}, "loss must be"),
         ({"form": "naive"}, "form must be one of"),
-        ({"level": 95}, "level must be"),
+        ({"confidence_level": 95}, "confidence_level must be"),
         ({"scores": [[0.2] * 50]}, "an ensemble must have at least two members; got 1"),
         ({"q": [0.5] * 1500, "X": np.zeros((1500, 1))}, "pass X, to have Q fitted, or q, where it is known; got both"),
         ({"n_jobs": 0}, "n_jobs must be"),
@@ -594,8 +594,8 @@ def test_perfect_members_and_odd_aggregates(both):
         InputError, match="a combiner must be an object with fit and predict_proba; got LogisticRegression"
     ):
         aggregation_decomposition(y, scores, LogisticRegression)
-    with pytest.raises(InputError, match="level must be"):
-        found.actions.gain("stack", level=95)
+    with pytest.raises(InputError, match="confidence_level must be"):
+        found.actions.gain("stack", confidence_level=95)
     json.dumps(found.to_dict(), allow_nan=False)
 
 

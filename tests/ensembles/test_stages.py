@@ -356,7 +356,7 @@ def test_features_stand_above_the_path(hastie, boosted):
 def test_stages_are_decomposed_as_decompose_does(hastie, boosted):
     """Every line of the table is decompose() of that stage, in the same folds."""
     _, _, X, y = hastie
-    found = stagewise_decomposition(boosted, y, X, grid=2, loss="brier", level=0.9, random_state=5)
+    found = stagewise_decomposition(boosted, y, X, grid=2, loss="brier", confidence_level=0.9, random_state=5)
     seed = int(np.random.default_rng(5).integers(2**62))
     for t in (0, 11):
         d = decompose(y, _laws(boosted, X)[t], loss="brier", random_state=seed)
@@ -432,7 +432,7 @@ def test_refusals_of_stagewise_decomposition():
         ({"grid": [1, 9]}, "grid must be a number of stages, or numbers of stages that there are; got [9.0]."),
         ({"grid": 0}, "grid must be a whole number of at least 1; got 0."),
         ({"grid": "all"}, "grid must be a number of stages, or numbers of stages that there are; got 'all'."),
-        ({"level": 2}, "level must be a confidence level between 0 and 1; got 2."),
+        ({"confidence_level": 2}, "confidence_level must be a confidence level between 0 and 1; got 2."),
         ({"prediction": y}, "prediction must come with levels; got scores, whose first stage is the prediction."),
         ({"cv": "five"}, "cv must be a whole number of at least 2; got 'five'."),
         ({"loss": "brie"}, "Did you mean 'brier'?"),

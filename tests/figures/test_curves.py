@@ -382,8 +382,8 @@ def test_refusals_of_curves_with_fitted_laws():
             "form must be one of debiased, difference, plugin; got 'plug'. Did you mean 'plugin'?",
         ),
         (
-            lambda: murphy_decomposition(y, s, level=95),
-            "level must be a confidence level between 0 and 1; got 95. Pass a number in that range.",
+            lambda: murphy_decomposition(y, s, confidence_level=95),
+            "confidence_level must be a confidence level between 0 and 1; got 95. Pass a number in that range.",
         ),
         (
             lambda: grouping_curve(y, s),
@@ -579,7 +579,7 @@ def test_net_benefit_is_counted(kind, weighted):
     """TP/n − FP/n·θ/(1−θ), counted; π − ℓ_θ/(1−θ); and rows 1, −θ/(1−θ) and 0 for the interval."""
     y, s = sample(7, 150, kind)
     w = weights_for(7, 150) if weighted else np.ones(150)
-    curve = net_benefit(y, s, sample_weight=w if weighted else None, level=0.9)
+    curve = net_benefit(y, s, sample_weight=w if weighted else None, confidence_level=0.9)
     losses = murphy_curve(y, s, thresholds=curve.thresholds, sample_weight=w).loss
     rate = np.average(y, weights=w)
     np.testing.assert_allclose(curve.benefit, rate - losses / (1 - curve.thresholds), rtol=0, atol=1e-11)
@@ -696,7 +696,7 @@ def test_stagewise_curve_is_a_decomposition_per_stage(form):
     """compare() on the same rows and in the same folds, stage by stage."""
     _, y, q, s = features()
     stages = {1: np.full(y.size, 0.5), 1234567: s, 1234568: q}
-    curve = stagewise_curve(y, stages, loss="brier", form=form, cv=2, random_state=4, level=0.9)
+    curve = stagewise_curve(y, stages, loss="brier", form=form, cv=2, random_state=4, confidence_level=0.9)
     found = compare({str(k): v for k, v in stages.items()}, y, loss="brier", form=form, cv=2, random_state=4)
     assert curve.stages.tolist() == [1.0, 1234567.0, 1234568.0]
     for i, d in enumerate(found.decompositions.values()):

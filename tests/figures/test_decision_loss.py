@@ -196,7 +196,7 @@ def test_level_weights_and_order_of_rows():
     y, s = sample(300)
     w = np.random.default_rng(3).uniform(0.5, 2, 300)
     curve = murphy_decomposition(y, s, sample_weight=w, calibrator="platt", random_state=0)
-    low, high = curve.decision_loss(level=0.8), curve.decision_loss(level=0.99)
+    low, high = curve.decision_loss(confidence_level=0.8), curve.decision_loss(confidence_level=0.99)
     assert low.bound < curve.decision_loss().bound < high.bound
     scaled = murphy_decomposition(y, s, sample_weight=7 * w, calibrator="platt", random_state=0)
     assert scaled.decision_loss().bound == pytest.approx(curve.decision_loss().bound, rel=1e-12)
@@ -257,6 +257,8 @@ def test_report_says_it_once_with_its_threshold():
     assert [row[0] for row in table.rows] == ["wrong", "right", "right beyond wrong", "wrong beyond right"]
     assert "What miscalibration costs decisions at most" in wrong.to_html()
     stored = json.loads(wrong.to_json())["models"]["wrong"]["decision_loss"]
-    assert stored == {key: found.to_dict()[key] for key in ("value", "threshold", "bound", "level", "cdl", "cdl_bound")}
+    assert stored == {
+        key: found.to_dict()[key] for key in ("value", "threshold", "bound", "confidence_level", "cdl", "cdl_bound")
+    }
     calm = summarize(y, {"right": s}, sections=["decisions"], calibrators=["platt"])
     assert "Whatever the threshold, miscalibration costs at most 0.0" in calm["decisions"].meaning

@@ -284,7 +284,7 @@ def test_a_uniform_band_contains_the_pointwise_one_and_both_their_curve(case, le
         pointwise, uniform = (
             reliability_curve(
                 np.asarray(y, dtype=int), s, pos_label=1, classes=[0, 1], method=method, band=band, uniform=flag,
-                level=level, n_bins=1, n_resamples=least, random_state=0,
+                confidence_level=level, n_bins=1, n_resamples=least, random_state=0,
             )
             for flag in (False, True)
         )  # fmt: skip
@@ -389,7 +389,7 @@ def test_bins_of_equal_width_hold_their_upper_edge_as_elsewhere():
 @pytest.mark.parametrize("method", METHODS)
 def test_too_few_redraws_are_refused_where_they_are_used(method, band):
     y, s = sample(100)
-    ask = {"method": method, "band": band, "level": 0.99, "uniform": True}
+    ask = {"method": method, "band": band, "confidence_level": 0.99, "uniform": True}
     if method == "bins":  # nothing is redrawn
         reliability_curve(y, s, n_resamples=2, **ask)
         return
@@ -401,7 +401,7 @@ def test_too_few_redraws_are_refused_where_they_are_used(method, band):
 
 def test_weighted_bins_say_how_many_redraws_they_need():
     y, s = sample(100)
-    ask = {"method": "bins", "level": 0.99, "uniform": True, "sample_weight": np.arange(1.0, 101.0)}
+    ask = {"method": "bins", "confidence_level": 0.99, "uniform": True, "sample_weight": np.arange(1.0, 101.0)}
     # 2 / (1 − .99^(1/10)) − 1 = 1989.0…
     with pytest.raises(
         InputError, match=r"^n_resamples must be at least 1990 for intervals of level 0\.998995; got 1000\."
@@ -459,7 +459,7 @@ def test_frames_dicts_and_words():
     assert curve.band_frame("pandas").shape == (50, 3)
     assert repr(curve).startswith("ReliabilityCurve of logit: isotonic, pointwise 0.9 consistency band; ")
     told = curve.to_dict()
-    assert (told["method"], told["level"], len(told["band_points"]["low"])) == ("isotonic", 0.9, 50)
+    assert (told["method"], told["confidence_level"], len(told["band_points"]["low"])) == ("isotonic", 0.9, 50)
     smooth = reliability_curve(y, s, method="spline", band="confidence", uniform=True, n_resamples=20)
     assert smooth.to_frame().columns == ["x", "y", "low", "high"]
     assert smooth._about() == "spline, uniform 0.9 confidence band"
@@ -474,7 +474,7 @@ def test_frames_dicts_and_words():
     [
         ({"method": "isotone"}, "method must be one of isotonic, spline, kernel, bins; got 'isotone'. Did you mean 'isotonic'?"),
         ({"band": "sure"}, "band must be one of consistency, confidence; got 'sure'. Choose one of these."),
-        ({"level": 90}, "level must be a confidence level between 0 and 1; got 90. Pass a number in that range."),
+        ({"confidence_level": 90}, "confidence_level must be a confidence level between 0 and 1; got 90. Pass a number in that range."),
         ({"method": "bins", "n_bins": 0}, "n_bins must be a whole number of at least 1; got 0. Pass an integer."),
         ({"method": "bins", "n_bins": 9}, "n_bins must be at most the number of rows; got 9 bins for 4 rows. Use fewer bins."),
         ({"n_bins": 0}, "n_bins must be a whole number of at least 1; got 0. Pass an integer."),

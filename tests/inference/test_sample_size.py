@@ -71,7 +71,7 @@ def test_more_to_see_takes_fewer_rows():
     sizes = [required_sample_size(reliability=r, y_proba=SCORES).n for r in (0.001, 0.003, 0.01, 0.03)]
     assert sizes == sorted(sizes, reverse=True)
     assert required_sample_size(reliability=0.01, power=0.9).n > required_sample_size(reliability=0.01).n
-    assert required_sample_size(reliability=0.01, level=0.99).n > required_sample_size(reliability=0.01).n
+    assert required_sample_size(reliability=0.01, confidence_level=0.99).n > required_sample_size(reliability=0.01).n
 
 
 def test_certain_scores_add_nothing():
@@ -121,7 +121,7 @@ def test_power_at_and_result():
     with pytest.raises(AttributeError):
         size.n = 1
     assert repr(required_sample_size(reliability=0.005)) == (
-        "2474 rows show a reliability of 0.005 (log loss) with probability 0.8: lower bound above 0 at level 0.95\n"
+        "2474 rows show a reliability of 0.005 (log loss) with probability 0.8: lower bound above 0 at confidence 0.95\n"
         "  standard deviation of the loss differences: 0.1\n"
         "  a test of calibration needs at least 619 rows\n"
         "  assumed: small miscalibration, under which σ² = 2·reliability\n"
@@ -140,7 +140,7 @@ def test_power_at_and_result():
         ),
         (
             {"reliability": 0.01, "power": 0.04},
-            "power must be above 1 − level; got power 0.04 at level 0.95. Raise one of them.",
+            "power must be above 1 − confidence_level; got power 0.04 at confidence 0.95. Raise one of them.",
         ),
         (
             {"reliability": 0.01, "y_proba": [0.2], "base_rate": 0.3},

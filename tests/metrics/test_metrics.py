@@ -102,7 +102,7 @@ def test_is_a_float_with_a_name_a_method_and_an_interval(name):
     interval = value.interval(0.9, n_resamples=60, random_state=0)
     assert isinstance(interval, Interval)
     assert interval.low <= interval.high
-    assert interval.level == 0.9
+    assert interval.confidence_level == 0.9
     assert value.std_error > 0.0
     wide = value.interval(0.99, n_resamples=60, random_state=0)
     assert wide.low <= interval.low

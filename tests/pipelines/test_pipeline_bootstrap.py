@@ -862,7 +862,7 @@ def test_the_figure_draws_every_quantity(splits):
     known = result.interval("gain")
     assert (low, high) == pytest.approx((known.low, known.high))
     figure, ax = plt.subplots(figsize=(4, 3))
-    assert result.plot(ax=ax, terms=["reliability", "gain"], level=0.8).figure_ is figure
+    assert result.plot(ax=ax, terms=["reliability", "gain"], confidence_level=0.8).figure_ is figure
     with pytest.raises(InputError, match="each term must be one of"):
         result.plot(terms=["bias"])
     plt.close("all")

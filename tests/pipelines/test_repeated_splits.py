@@ -564,7 +564,7 @@ def test_numbers_of_a_comparison(scores, alternative):
 
 def test_without_overlap_the_corrected_t_is_students(scores):
     """At a ratio of zero it is scipy's paired t-test, and nothing is said of shared rows."""
-    found = paired_comparison(long(scores), "base", "score", test_ratio=0, level=0.9)
+    found = paired_comparison(long(scores), "base", "score", test_ratio=0, confidence_level=0.9)
     assert found.test_ratio == 0.0
     assert found.findings == found.notes == ()
     shared = paired_comparison(long(scores), "base", "score", test_ratio=0.1)
@@ -671,7 +671,7 @@ def test_bad_frames(scores):
         (lambda: paired_comparison(frame, "base", "score", loss="log"), r"loss must be one of"),
         (lambda: paired_comparison(frame, "base", "method"), r"column 'method' must hold numbers"),
         (lambda: paired_comparison(frame, "base", "score", test_ratio=-1), r"test_ratio must be a number from 0 on"),
-        (lambda: paired_comparison(frame, "base", "score", level=95), r"level must be a confidence level"),
+        (lambda: paired_comparison(frame, "base", "score", confidence_level=95), r"confidence_level must be a confidence level"),
         (lambda: paired_comparison(frame.with_columns(n_test=0), "base", "score"), r"must hold numbers of rows; got a ratio of 0"),
         (lambda: splits_summary(long({"a": [1.0]}, metric="x")), r"frame must have some of the columns raw, recalibrated"),
     ]  # fmt: skip

@@ -289,7 +289,7 @@ def sample_report(rename=lambda name: name, words=lambda text: text):
         headline=words(headline),
         sections=sections,
         origin=origin,
-        settings={"seed": 0, "level": 0.95, "losses": ["log", "brier"]},
+        settings={"seed": 0, "confidence_level": 0.95, "losses": ["log", "brier"]},
         versions={"scoreprism": "0.1.0", "numpy": "2.0.0"},
         models={rename(name): model for name, model in models.items()},
     )

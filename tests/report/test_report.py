@@ -798,7 +798,7 @@ def test_labels_of_every_kind_say_the_same_and_the_map_keeps_its_direction(law):
         ({"sections": ["verdikt"]}, "Did you mean 'verdict'"),
         ({"calibrators": ["plat"]}, "Did you mean 'platt'"),
         ({"loss": []}, "loss must name at least one loss"),
-        ({"level": 1.0}, "level must be"),
+        ({"confidence_level": 1.0}, "confidence_level must be"),
         ({"time": [1, 2]}, "time and y_true must have the same number of rows; got 2 and 200"),
         ({"segments": {"g": ["a", "b"]}}, "segments['g'] and y_true must have the same number of rows; got 2 and 200"),
         ({"sample_weight": np.zeros(200)}, "sample_weight must"),

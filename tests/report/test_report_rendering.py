@@ -571,7 +571,7 @@ def test_anything_becomes_plain():
 
 
 def test_the_level_of_the_report_is_used(report):
-    looser = replace(report, settings=dict(report.settings) | {"level": 0.8})
+    looser = replace(report, settings=dict(report.settings) | {"confidence_level": 0.8})
     name = next(iter(report.models))
     terms = json.loads(looser.to_json())["models"][name]["losses"]["log"]["terms"]
     assert (

@@ -202,7 +202,7 @@ def calibration_test(
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    random_state: int | np.random.Generator | None = None,
+    random_state: int | np.random.Generator | None = 0,
     n_jobs: int | None = None,
 ) -> TestResult:
     r"""
@@ -222,7 +222,7 @@ def calibration_test(
         Groups of "hosmer-lemeshow".
     sample_weight : array-like of shape (n,), optional
         Weights in the statistic; outcomes are drawn by row, whatever its weight.
-    random_state : int, Generator or None
+    random_state : int, Generator or None, default=0
         Seed of the draws; the same for every `n_jobs`.
     n_jobs : int, optional
         Threads that evaluate draws.

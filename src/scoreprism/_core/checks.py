@@ -67,7 +67,7 @@ def parse_number(value: object, name: str, rule: str, holds: Callable[[float], b
 
 def parse_confidence(value: object) -> float:
     """A confidence level in (0, 1)."""
-    return parse_number(value, "level", "a confidence level between 0 and 1", lambda v: 0.0 < v < 1.0)
+    return parse_number(value, "confidence_level", "a confidence level between 0 and 1", lambda v: 0.0 < v < 1.0)
 
 
 def parse_share(value: object, name: str) -> float:

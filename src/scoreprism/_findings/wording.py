@@ -65,9 +65,9 @@ def write_pvalue(value: float) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
-def write_percent(level: float) -> str:
+def write_percent(confidence_level: float) -> str:
     """A confidence level."""
-    return f"{100 * level:g} %"
+    return f"{100 * confidence_level:g} %"
 
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ _HALVINGS = 60
 
 
 def rate_interval(
-    events: FloatArray, size: FloatArray, level: FloatArray | float, interval: str = "mid-p"
+    events: FloatArray, size: FloatArray, confidence_level: FloatArray | float, interval: str = "mid-p"
 ) -> tuple[FloatArray, FloatArray]:
     """
     Two-sided intervals for event rates, from counts that weights may have made fractional.
@@ -29,7 +29,7 @@ def rate_interval(
     """
     from scipy.special import betaincinv, ndtri
 
-    tail = np.broadcast_to((1.0 - np.asarray(level)) / 2.0, events.shape)
+    tail = np.broadcast_to((1.0 - np.asarray(confidence_level)) / 2.0, events.shape)
     rest = np.maximum(size - events, 0.0)
     if interval == "wilson":
         z2 = ndtri(tail) ** 2
@@ -78,13 +78,13 @@ def sum_law(p: FloatArray) -> FloatArray:
     return np.maximum(joined, 0.0)
 
 
-def sum_interval(p: FloatArray, level: float, interval: str = "mid-p") -> tuple[int, int]:
+def sum_interval(p: FloatArray, confidence_level: float, interval: str = "mid-p") -> tuple[int, int]:
     """Counts of events that hold with both tails above (1 − level)/2."""
     law = sum_law(p)
     own = 1.0 if interval == "clopper-pearson" else 0.5
     upto = np.cumsum(law)
     above = np.cumsum(law[::-1])[::-1]
-    tail = (1.0 - level) / 2.0
+    tail = (1.0 - confidence_level) / 2.0
     held = (upto - (1.0 - own) * law > tail) & (above - (1.0 - own) * law > tail)
     (at,) = np.nonzero(held)
     if at.size == 0:  # a level below the probability of the median alone

@@ -24,7 +24,9 @@ def wilcoxon_p(delta: FloatArray, alternative: str) -> float:
         return float(wilcoxon(delta, zero_method="wilcox", alternative=alternative, correction=True).pvalue)
 
 
-def corrected_t(delta: FloatArray, alternative: str, level: float, ratio: float) -> tuple[float, float, float]:
+def corrected_t(
+    delta: FloatArray, alternative: str, confidence_level: float, ratio: float
+) -> tuple[float, float, float]:
     """The corrected resampled t-test (Nadeau & Bengio 2003), and the interval that belongs to it."""
     if math.isnan(ratio) or delta.size < 2:
         return math.nan, math.nan, math.nan
@@ -36,7 +38,7 @@ def corrected_t(delta: FloatArray, alternative: str, level: float, ratio: float)
         wrong = mean == 0.0 or (alternative == "less" and mean > 0.0) or (alternative == "greater" and mean < 0.0)
         return float(wrong), mean, mean
     law = student(df)
-    half = float(law.ppf(0.5 + 0.5 * level)) * error
+    half = float(law.ppf(0.5 + 0.5 * confidence_level)) * error
     below = float(law.cdf(mean / error))
     p = {"less": below, "greater": float(law.sf(mean / error)), "two-sided": 2.0 * float(law.sf(abs(mean / error)))}
     return p[alternative], mean - half, mean + half

@@ -43,7 +43,7 @@ class Interval:
     ----------
     low, high : float
         Ends of the interval; NaN where the loss is infinite.
-    level : float
+    confidence_level : float
         Confidence level.
     method : str
         How it was made.
@@ -56,7 +56,7 @@ class Interval:
 
     low: float
     high: float
-    level: float
+    confidence_level: float
     method: str
 
 
@@ -69,7 +69,7 @@ class Bound:
     ----------
     value : float
         The bound.
-    level : float
+    confidence_level : float
         Confidence level.
 
     Examples
@@ -79,7 +79,7 @@ class Bound:
     """
 
     value: float
-    level: float
+    confidence_level: float
 
 
 @dataclass(frozen=True)
@@ -328,12 +328,12 @@ def steps(losses: FloatArray) -> FloatArray:
     return out
 
 
-def quantile(level: float, *, two_sided: bool) -> float:
+def quantile(confidence_level: float, *, two_sided: bool) -> float:
     """Normal quantile of a confidence level."""
-    return NormalDist().inv_cdf(0.5 + level / 2.0 if two_sided else level)
+    return NormalDist().inv_cdf(0.5 + confidence_level / 2.0 if two_sided else confidence_level)
 
 
-def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: float) -> Interval:
+def bca(estimate: float, replicates: FloatArray, influence: FloatArray, confidence_level: float) -> Interval:
     """
     Bias-corrected and accelerated bootstrap interval (Efron 1987) of a term, from replicates of it on resampled rows.
 
@@ -348,7 +348,7 @@ def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: f
     normal, size = NormalDist(), replicates.size
     share = float((replicates < estimate).sum() + 0.5 * (replicates == estimate).sum()) / size
     if not np.isfinite(replicates).all() or not 0.0 < share < 1.0:  # the estimate lies outside all replicates
-        return Interval(np.nan, np.nan, level, "bca")
+        return Interval(np.nan, np.nan, confidence_level, "bca")
     bias = normal.inv_cdf(share)
     centred = influence - influence.mean()
     square = float((centred**2).sum())
@@ -358,8 +358,8 @@ def bca(estimate: float, replicates: FloatArray, influence: FloatArray, level: f
         moved = bias + (bias + z) / (1.0 - skew * (bias + z))
         return float(np.quantile(replicates, normal.cdf(moved)))
 
-    z = quantile(level, two_sided=True)
-    return Interval(point(-z), point(z), level, "bca")
+    z = quantile(confidence_level, two_sided=True)
+    return Interval(point(-z), point(z), confidence_level, "bca")
 
 
 def tail(z: float) -> float:
@@ -434,28 +434,30 @@ class TermInference:
         if not self.has_interval:
             self._refuse("interval", _IN_SAMPLE)
 
-    def reach(self, level: float) -> float:
+    def reach(self, confidence_level: float) -> float:
         """Upper end of the bracket before it is cut at 0."""
         (difference, error), (_, down) = self._difference(), self._spreads()
-        return difference + 2 * down + quantile(level, two_sided=True) * error
+        return difference + 2 * down + quantile(confidence_level, two_sided=True) * error
 
-    def bracket(self, level: float) -> Interval:
+    def bracket(self, confidence_level: float) -> Interval:
         """Interval ``[LD − 2V_own − z·se, LD + 2V_next + z·se]`` that allows for the noise of fitted laws."""
         (difference, error), (up, _) = self._difference(), self._spreads()
-        low = difference - 2 * up - quantile(level, two_sided=True) * error
-        return Interval(self._cut(low), self._cut(self.reach(level)), level, self._label("bracket"))
+        low = difference - 2 * up - quantile(confidence_level, two_sided=True) * error
+        return Interval(
+            self._cut(low), self._cut(self.reach(confidence_level)), confidence_level, self._label("bracket")
+        )
 
     def _label(self, method: str) -> str:
         return f"{method}, conditional on the reference class" if ROLES[self.role].conditional else method
 
-    def interval(self, level: float, *, any_shape: bool) -> Interval:
+    def interval(self, confidence_level: float, *, any_shape: bool) -> Interval:
         """Interval with errors by the law C and skewed quantiles, for a C that is smooth or of any shape."""
-        z = quantile(level, two_sided=True)
+        z = quantile(confidence_level, two_sided=True)
         name = "any shape" if any_shape else "smooth"
         return Interval(
             self._cut(self.low(z, any_shape=any_shape)),
             self._cut(self.high(z, any_shape=any_shape)),
-            level,
+            confidence_level,
             self._label(name),
         )
 
@@ -523,17 +525,22 @@ class TermInference:
         other = value, max(second, error)
         return min(plain, other, key=lambda pair: pair[0] / pair[1] if pair[1] > 0.0 else math.inf)
 
-    def lower_bound(self, level: float) -> Bound:
+    def lower_bound(self, confidence_level: float) -> Bound:
         """One-sided lower bound ``LD − V_own − z·s``, or ``LD − B − z·s_B`` if that is less."""
         if ROLES[self.role].no_lower:
             self._refuse("lower bound", ROLES[self.role].no_lower)
-        return Bound(self._cut(self.low(quantile(level, two_sided=False), any_shape=True, spreads=1.0)), level)
+        return Bound(
+            self._cut(self.low(quantile(confidence_level, two_sided=False), any_shape=True, spreads=1.0)),
+            confidence_level,
+        )
 
-    def upper_bound(self, level: float) -> Bound:
+    def upper_bound(self, confidence_level: float) -> Bound:
         """One-sided upper bound ``LD + 2V_next + κ·s``, or ``LD + B + κ·s_B`` if that is more."""
         if ROLES[self.role].no_upper:
             self._refuse("upper bound", ROLES[self.role].no_upper)
-        return Bound(self._cut(self.high(quantile(level, two_sided=False), any_shape=True)), level)
+        return Bound(
+            self._cut(self.high(quantile(confidence_level, two_sided=False), any_shape=True)), confidence_level
+        )
 
     def _refuse(self, what: str, why: str) -> NoReturn:
         """Refuse what cannot be had, with the reason and the way out."""

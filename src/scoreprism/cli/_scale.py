@@ -181,7 +181,7 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
         losses = list(Asked("", given).losses()) if "losses" in asked or not given["partials"] else None
         first = next(iter(sums.values()))
         report = summarize_sums(
-            sums, loss=losses, level=given["level"], random_state=given["seed"], sections=sections,
+            sums, loss=losses, confidence_level=given["level"], random_state=given["seed"], sections=sections,
             title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first)) | checksums), notes=notes,
             min_gain=given["min_gain"], findings=find_suspects(notes),
         )  # fmt: skip

@@ -121,7 +121,7 @@ class NetBenefit(Curve):
         The same for acting on everyone.
     low, high : array of shape (m,)
         Ends of the interval of the benefit at each threshold by itself; NaN for a single row.
-    level : float
+    confidence_level : float
         Confidence level.
     rate : float
         Share of events.
@@ -137,7 +137,7 @@ class NetBenefit(Curve):
     act_on_all: FloatArray
     low: FloatArray
     high: FloatArray
-    level: float
+    confidence_level: float
     rate: float
 
     def _columns(self) -> dict[str, FloatArray]:
@@ -154,7 +154,7 @@ def net_benefit(
     y_proba: ArrayLike | None = None,
     *,
     thresholds: ArrayLike | None = None,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
@@ -171,7 +171,7 @@ def net_benefit(
     thresholds : array-like of shape (m,), optional
         Thresholds from 0 to below 1; 0.01, …, 0.99 by default, and steps of a twentieth of the event rate where
         that is below 5 %.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of the interval at each threshold.
 
     Returns
@@ -185,7 +185,7 @@ def net_benefit(
     >>> curve.benefit, curve.act_on_all
     (array([0.4375, 0.25  ]), array([ 0.375, -1.   ]))
     """
-    confidence = parse_confidence(level)
+    confidence = parse_confidence(confidence_level)
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
     theta = usual_thresholds(rows.rate) if thresholds is None else np.unique(parse_thresholds(thresholds))
     if theta[-1] == 1.0:
@@ -199,7 +199,7 @@ def net_benefit(
     return NetBenefit(
         name=name, n=rows.n, _backend=rows.backend, thresholds=frozen(theta), benefit=frozen(benefit),
         act_on_all=frozen(rows.rate - odds * (1.0 - rows.rate)), low=frozen(benefit - reach),
-        high=frozen(benefit + reach), level=confidence, rate=rows.rate,
+        high=frozen(benefit + reach), confidence_level=confidence, rate=rows.rate,
     )  # fmt: skip
 
 

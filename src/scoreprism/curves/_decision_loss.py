@@ -119,12 +119,12 @@ class DecisionCells:
         gain, _ = self._moves(theta, self.place(theta))
         return np.asarray(np.maximum(gain, 0.0).sum(axis=1))
 
-    def upper(self, theta: FloatArray, level: float, place: IntArray | None = None) -> FloatArray:
+    def upper(self, theta: FloatArray, confidence_level: float, place: IntArray | None = None) -> FloatArray:
         """Upper bound of the loss from miscalibration, at each threshold by itself."""
         where = self.place(theta) if place is None else place
         step = max(_BLOCK // (2 * self.begin.size), 1)
         blocks = range(0, theta.size, step)
-        z = quantile(level, two_sided=False)
+        z = quantile(confidence_level, two_sided=False)
         return np.concatenate([self._largest(theta[i : i + step], where[i : i + step], z) for i in blocks])
 
     def _largest(self, theta: FloatArray, place: IntArray, z: float) -> FloatArray:
@@ -218,7 +218,7 @@ class DecisionLoss:
         Where it is reached.
     bound : float
         Upper bound: with confidence `level` no threshold loses more than this.
-    level : float
+    confidence_level : float
         Its confidence level, one-sided.
     cdl, cdl_bound : float
         Estimate and upper bound of the calibration decision loss of Hu & Wu (2024): the most that is lost in any
@@ -245,7 +245,7 @@ class DecisionLoss:
     value: float
     threshold: float
     bound: float
-    level: float
+    confidence_level: float
     cdl: float
     cdl_bound: float
     n: int
@@ -263,33 +263,35 @@ class DecisionLoss:
         """
         return {
             "name": self.name, "baseline": self.baseline, "n": self.n, "value": self.value,
-            "threshold": self.threshold, "bound": self.bound, "level": self.level, "cdl": self.cdl,
-            "cdl_bound": self.cdl_bound,
+            "threshold": self.threshold, "bound": self.bound,
+            "confidence_level": self.confidence_level, "cdl": self.cdl, "cdl_bound": self.cdl_bound,
         }  # fmt: skip
 
     def __repr__(self) -> str:
         who = f"{self.name}: " if self.name else ""
         more = f" more than {self.baseline or 'the baseline'}" if self.baseline is not None else ""
-        sure = f"at most {self.bound:.2g} at any with confidence {100 * self.level:g} %"
+        sure = f"at most {self.bound:.2g} at any with confidence {100 * self.confidence_level:g} %"
         return f"DecisionLoss({who}{self.value:.2g}{more} at threshold {self.threshold:.2g}, {sure})"
 
 
-def largest_loss(curve: MurphyDecomposition, level: float) -> DecisionLoss:
+def largest_loss(curve: MurphyDecomposition, confidence_level: float) -> DecisionLoss:
     """The largest reliability of a curve, looked for at its thresholds and at the edges of the cells of scores."""
     if curve._cells is None:  # the rows are the whole population: nothing is uncertain
         line = curve._lines[0].at
         theta = np.union1d(curve.theta, np.concatenate([line, np.nextafter(line, 0.0)]))
         values = np.maximum(curve.at(theta)[:, 0], 0.0)
-        return _made(curve, theta, values, theta, values, level)
+        return _made(curve, theta, values, theta, values, confidence_level)
     edges, place = curve._cells.edges
     theta = np.union1d(curve.theta, edges)
     at = np.concatenate([edges, curve.theta])
     where = np.concatenate([place, curve._cells.place(curve.theta)])
-    upper = curve._cells.upper(at, level, where)
-    return _made(curve, theta, np.maximum(curve.at(theta)[:, 0], 0.0), at, upper, level)
+    upper = curve._cells.upper(at, confidence_level, where)
+    return _made(curve, theta, np.maximum(curve.at(theta)[:, 0], 0.0), at, upper, confidence_level)
 
 
-def largest_difference(curve: MurphyDecomposition, baseline: MurphyDecomposition, level: float) -> DecisionLoss:
+def largest_difference(
+    curve: MurphyDecomposition, baseline: MurphyDecomposition, confidence_level: float
+) -> DecisionLoss:
     """
     The largest difference of two reliabilities, at the thresholds of the curves.
 
@@ -297,20 +299,20 @@ def largest_difference(curve: MurphyDecomposition, baseline: MurphyDecomposition
     row. Else the upper bound of one less the lower bound of the other: as sd(f − g) ≤ sd f + sd g, each may have the
     level of the difference.
     """
-    theta, z = curve.theta, quantile(level, two_sided=False)
+    theta, z = curve.theta, quantile(confidence_level, two_sided=False)
     rows, others = curve._rows, baseline._rows
     values = np.maximum(curve.values[:, 0] - baseline.values[:, 0], 0.0)
     if curve._cells is None or baseline._below is None or rows is None or others is None:  # the whole population
-        return _made(curve, theta, values, theta, values, level, baseline)
+        return _made(curve, theta, values, theta, values, confidence_level, baseline)
     if np.array_equal(rows.score, others.score):
-        return _made(curve, theta, np.zeros(theta.size), theta, np.zeros(theta.size), level, baseline)
+        return _made(curve, theta, np.zeros(theta.size), theta, np.zeros(theta.size), confidence_level, baseline)
     if rows.same_order(others):
         values, upper = (np.maximum(part, 0.0) for part in rows.paired(others, theta, z))
-        return _made(curve, theta, values, theta, upper, level, baseline)
+        return _made(curve, theta, values, theta, upper, confidence_level, baseline)
     mean, error = baseline._below.T
     low = np.maximum(mean - z * np.nan_to_num(error, nan=math.inf), 0.0)
-    upper = np.maximum(curve._cells.upper(theta, level) - low, 0.0)
-    return _made(curve, theta, values, theta, upper, level, baseline)
+    upper = np.maximum(curve._cells.upper(theta, confidence_level) - low, 0.0)
+    return _made(curve, theta, values, theta, upper, confidence_level, baseline)
 
 
 def _made(
@@ -319,15 +321,15 @@ def _made(
     values: FloatArray,
     at: FloatArray,
     upper: FloatArray,
-    level: float,
+    confidence_level: float,
     baseline: MurphyDecomposition | None = None,
 ) -> DecisionLoss:
     best = int(np.argmax(values))
     value, cdl = float(values[best]), of_bounded_payoffs(theta, values)
     return DecisionLoss(
-        value=value, threshold=float(theta[best]), bound=max(float(upper.max()), value), level=level, cdl=cdl,
-        cdl_bound=max(of_bounded_payoffs(at, upper), cdl), n=curve.n, name=curve.name,
-        baseline=None if baseline is None else baseline.name or "",
+        value=value, threshold=float(theta[best]), bound=max(float(upper.max()), value),
+        confidence_level=confidence_level, cdl=cdl, cdl_bound=max(of_bounded_payoffs(at, upper), cdl),
+        n=curve.n, name=curve.name, baseline=None if baseline is None else baseline.name or "",
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ class GroupingCurve(Curve):
         Mean squared distance of Q from C, debiased; may be negative where it is noise.
     low, high : array of shape (bins,)
         Ends of its interval; NaN for a bin of one row.
-    level : float
+    confidence_level : float
         Confidence level.
     mass : array of shape (bins,)
         Share of the weight.
@@ -63,7 +63,7 @@ class GroupingCurve(Curve):
     variance: FloatArray
     low: FloatArray
     high: FloatArray
-    level: float
+    confidence_level: float
     mass: FloatArray
 
     @property
@@ -78,7 +78,7 @@ class GroupingCurve(Curve):
 
     @classmethod
     def from_chain(
-        cls, chain: Chain, *, n_bins: int = 10, level: float = 0.95, name: str | None = None
+        cls, chain: Chain, *, n_bins: int = 10, confidence_level: float = 0.95, name: str | None = None
     ) -> GroupingCurve:
         """
         From laws that are fitted, or of your own.
@@ -89,7 +89,7 @@ class GroupingCurve(Curve):
             Outcomes and the laws S, C and Q of two classes.
         n_bins : int, default=10
             Number of bins of scores of equal mass.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
         name : str, optional
             The model.
@@ -99,7 +99,7 @@ class GroupingCurve(Curve):
         GroupingCurve
             Quantiles of Q̂ and the debiased grouping of the Brier loss, bin by bin.
         """
-        count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)
+        count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(confidence_level)
         require_two_classes(chain.k)
         chain.sample.require_rows("a grouping curve")
         if len(chain.levels) != 3:
@@ -111,7 +111,7 @@ class GroupingCurve(Curve):
         return cls(
             name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
             calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
-            variance=frozen(variance), low=frozen(low), high=frozen(high), level=confidence,
+            variance=frozen(variance), low=frozen(low), high=frozen(high), confidence_level=confidence,
             mass=frozen(mass / mass.sum()),
         )  # fmt: skip
 
@@ -125,7 +125,7 @@ def grouping_curve(
     X: ArrayLike | None = None,
     *,
     n_bins: int = 10,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     name: str | None = None,
     **options: Any,
 ) -> GroupingCurve:
@@ -142,7 +142,7 @@ def grouping_curve(
         Features; or pass ``q=``, the law P(Y | X) itself.
     n_bins : int, default=10
         Number of bins of scores of equal mass; equal scores stay together.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of the interval in each bin by itself.
     name : str, optional
         The model.
@@ -163,10 +163,13 @@ def grouping_curve(
     >>> grouping_curve(y, np.full(3000, 0.5), q=q, random_state=0).spread.round(1)     # a uniform q has 0.29
     array([0.3])
     """
-    count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(level)  # before anything is fitted
+    count, confidence = (
+        parse_count(n_bins, "n_bins", 1),
+        parse_confidence(confidence_level),
+    )  # before anything is fitted
     require_one_model(y_proba)
     chain = fit_chain(y_true, y_proba, X, options)
-    return GroupingCurve.from_chain(chain, n_bins=count, level=confidence, name=name)
+    return GroupingCurve.from_chain(chain, n_bins=count, confidence_level=confidence, name=name)
 
 
 def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
@@ -184,13 +187,13 @@ def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
     return cells, int(used.size)
 
 
-def _cell(chain: Chain, rows: IntArray, level: float) -> tuple[list[float], FloatArray]:
+def _cell(chain: Chain, rows: IntArray, confidence_level: float) -> tuple[list[float], FloatArray]:
     """Of one bin: mean score, mean of C, mass, debiased variance and its interval; then quantiles of Q."""
     part = chain._taken(rows)
     score, calibrated, fine = (as_vector(one.law) for one in part.levels)
     weight = np.ones(rows.size) if part.sample.weight is None else part.sample.weight
     grouping = part.decompose_at(Brier(), "debiased", None)
-    interval = grouping._interval(part.names[1], level)
+    interval = grouping._interval(part.names[1], confidence_level)
     means = [float(np.average(law, weights=weight)) for law in (score, calibrated)]
     line = [*means, float(weight.sum()), grouping.terms[part.names[1]], interval.low, interval.high]
     return line, weighted_quantiles(fine, weight, QUANTILES)

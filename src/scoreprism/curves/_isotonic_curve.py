@@ -138,7 +138,9 @@ def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:
         return Band(x, *ask.around(ask.draws(redrawn)))
     weight, events = ranked.weight, ranked.sums(ranked.rows.y)
     if x.size == 1:  # one binomial rate; what holds at once, at all scores, keeps its level at every rate
-        return Band(x, *rate_interval(events, weight, ask.level, "clopper-pearson" if ask.uniform else "mid-p"))
+        return Band(
+            x, *rate_interval(events, weight, ask.confidence_level, "clopper-pearson" if ask.uniform else "mid-p")
+        )
     pilot = SplineCurve(rows, ranked.distinct).y
     low, high = likelihood_band(weight, events, pilot, at, ask)
     if not ask.uniform:

@@ -68,7 +68,7 @@ def likelihood_band(
     blocks = isotonic_blocks(weight, events)
     value = blocks.value[np.searchsorted(blocks.start, at, side="right") - 1]
     cutoff = _cutoff(weight, pilot, at, ask)
-    return _inverted(theta, ratio, value, np.where(pure, np.maximum(cutoff, pure_cutoff(ask.level)), cutoff))
+    return _inverted(theta, ratio, value, np.where(pure, np.maximum(cutoff, pure_cutoff(ask.confidence_level)), cutoff))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +168,11 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
         return paths.ratio(theta, low, high)
 
     ratios = np.sort(ask.draws(redrawn), axis=0)
-    found = upper_end(ratios, ask.level)
+    found = upper_end(ratios, ask.confidence_level)
     cell = np.searchsorted(edge, at, side="right") - 1
-    cutoff: FloatArray = np.maximum(_ALLOWANCE * np.interp(cell, place, found), np.interp(ask.level, *_LIMIT.T))
+    cutoff: FloatArray = np.maximum(
+        _ALLOWANCE * np.interp(cell, place, found), np.interp(ask.confidence_level, *_LIMIT.T)
+    )
     return cutoff
 
 

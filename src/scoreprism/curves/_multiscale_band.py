@@ -70,12 +70,12 @@ def multiscale_band(
     edge = mass_cells(weight)
     held, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
     family = Intervals.of(held)
-    mean = pulled_in(np.add.reduceat(weight * pilot, edge[:-1]) / held, held, ask.level)
+    mean = pulled_in(np.add.reduceat(weight * pilot, edge[:-1]) / held, held, ask.confidence_level)
     kappa = _threshold(family, mean, ask)
     low, high = _mean_bounds(family, family.sums(happened), kappa)
     below, above = _joined(edge, family, low, high, at)
     if (below > above + 1e-9).any():
-        announce(Finding("shape_refuted", confidence_level=ask.level))
+        announce(Finding("shape_refuted", confidence_level=ask.confidence_level))
     return np.minimum(below, above), np.maximum(below, above)
 
 
@@ -97,8 +97,8 @@ def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
     worst = np.sort(ask.draws(largest)[:, 0])
-    found = float(upper_end(worst, ask.level))
-    return _ALLOWANCE + max(found, pure_cutoff(ask.level))
+    found = float(upper_end(worst, ask.confidence_level))
+    return _ALLOWANCE + max(found, pure_cutoff(ask.confidence_level))
 
 
 def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:

@@ -47,7 +47,7 @@ class MurphyDecomposition(Curve):
         Terms of the elementary loss.
     low, high : array of shape (m, terms)
         Ends of the interval of each term at each threshold by itself.
-    level : float
+    confidence_level : float
         Confidence level of the intervals.
     form : str
         How rows are filled.
@@ -72,7 +72,7 @@ class MurphyDecomposition(Curve):
     values: FloatArray
     low: FloatArray
     high: FloatArray
-    level: float
+    confidence_level: float
     form: str
     findings: tuple[Finding, ...] = ()
     _lines: tuple[ThresholdLine, ...] = ()
@@ -131,7 +131,9 @@ class MurphyDecomposition(Curve):
         terms = self._combined(found[None])[0]
         return dict(zip(self.names, terms.tolist(), strict=True))
 
-    def decision_loss(self, baseline: MurphyDecomposition | None = None, *, level: float | None = None) -> DecisionLoss:
+    def decision_loss(
+        self, baseline: MurphyDecomposition | None = None, *, confidence_level: float | None = None
+    ) -> DecisionLoss:
         """
         The most that miscalibration costs at any decision threshold, and where.
 
@@ -139,7 +141,7 @@ class MurphyDecomposition(Curve):
         ----------
         baseline : MurphyDecomposition, optional
             Another model of the same rows at the same thresholds. Then: how much more than it this model loses.
-        level : float, optional
+        confidence_level : float, optional
             Confidence level of the upper bound; that of the curve by default.
 
         Returns
@@ -147,7 +149,7 @@ class MurphyDecomposition(Curve):
         DecisionLoss
             The largest estimate, its threshold, and an upper bound that holds at every threshold.
         """
-        confidence = self.level if level is None else parse_confidence(level)
+        confidence = self.confidence_level if confidence_level is None else parse_confidence(confidence_level)
         if baseline is None:
             return largest_loss(self, confidence)
         if baseline.n != self.n or not np.array_equal(baseline.theta, self.theta):
@@ -195,7 +197,7 @@ class MurphyDecomposition(Curve):
         *,
         thresholds: ArrayLike | None = None,
         form: str = "debiased",
-        level: float = 0.95,
+        confidence_level: float = 0.95,
         name: str | None = None,
     ) -> MurphyDecomposition:
         """
@@ -209,7 +211,7 @@ class MurphyDecomposition(Curve):
             Where to give values and intervals; 0.01, …, 0.99 by default.
         form : {"debiased", "difference", "plugin"}, default="debiased"
             How rows are filled.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
         name : str, optional
             The model.
@@ -220,7 +222,7 @@ class MurphyDecomposition(Curve):
             Terms as functions of θ.
         """
         require_two_classes(chain.k)
-        form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(level)
+        form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(confidence_level)
         theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
         sample = chain.sample
         weight = np.ones(sample.n) if sample.weight is None else sample.weight
@@ -233,9 +235,11 @@ class MurphyDecomposition(Curve):
         rows = None if chain.population else DecisionRows(as_vector(first.law), sample.y, share, sample.groups)
         curve = cls(
             name=name, n=sample.n, _backend=sample.backend, names=(*chain.names, *residual), theta=frozen(theta),
-            values=np.empty(0), low=np.empty(0), high=np.empty(0), level=confidence, form=form, findings=chain.findings,
-            _lines=tuple(_components(chain, form, share)), _levels=chain.level_names, _rate=float(share @ sample.y),
-            _last_rate=float(share @ out_of_sample(last.fits, as_vector(last.law)).mean(axis=0)), _rows=rows,
+            values=np.empty(0), low=np.empty(0), high=np.empty(0), confidence_level=confidence, form=form,
+            findings=chain.findings, _lines=tuple(_components(chain, form, share)), _levels=chain.level_names,
+            _rate=float(share @ sample.y),
+            _last_rate=float(share @ out_of_sample(last.fits, as_vector(last.law)).mean(axis=0)),
+            _rows=rows,
         )  # fmt: skip
         ends, below = _intervals(chain, curve, (*(term.role for term in chain.terms), *residual), share)
         low, high = frozen(ends[..., 0]), frozen(ends[..., 1])
@@ -249,7 +253,7 @@ def murphy_decomposition(
     *,
     thresholds: ArrayLike | None = None,
     form: str = "debiased",
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     name: str | None = None,
     **options: Any,
 ) -> MurphyDecomposition:
@@ -271,7 +275,7 @@ def murphy_decomposition(
         Where to give values and intervals; 0.01, …, 0.99 by default.
     form : {"debiased", "difference", "plugin"}, default="debiased"
         How rows are filled; see `Chain.decompose`.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of the interval of each term at each threshold.
     name : str, optional
         The model.
@@ -295,7 +299,9 @@ def murphy_decomposition(
     """
     require_one_model(y_proba)
     chain = fit_chain(y_true, y_proba, X, options)
-    return MurphyDecomposition.from_chain(chain, thresholds=thresholds, form=form, level=level, name=name)
+    return MurphyDecomposition.from_chain(
+        chain, thresholds=thresholds, form=form, confidence_level=confidence_level, name=name
+    )
 
 
 def decision_loss(
@@ -303,7 +309,7 @@ def decision_loss(
     y_proba: ArrayLike | None = None,
     *,
     baseline: ArrayLike | Sample | None = None,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     name: str | None = None,
     baseline_name: str | None = None,
     **options: Any,
@@ -324,7 +330,7 @@ def decision_loss(
     baseline : array-like of shape (n,) or (n, 2), or Sample, optional
         Predicted probabilities of another model for the same rows. Then: how much more than it the model loses, at
         the worst threshold.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of the upper bound, one-sided.
     name, baseline_name : str, optional
         The models.
@@ -345,11 +351,11 @@ def decision_loss(
     >>> decision_loss(y, 0.5 * s, baseline=s, random_state=0).bound > decision_loss(y, s, random_state=0).bound
     True
     """
-    first = _at_usual(y_true, y_proba, None, level, name, options)
+    first = _at_usual(y_true, y_proba, None, confidence_level, name, options)
     if baseline is None:
         return first.decision_loss()
     rows = (baseline, None) if isinstance(baseline, Sample) else (y_true, baseline)
-    other = _at_usual(*rows, first.theta, level, baseline_name, options)
+    other = _at_usual(*rows, first.theta, confidence_level, baseline_name, options)
     return first.decision_loss(other)
 
 
@@ -357,7 +363,7 @@ def _at_usual(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None,
     theta: FloatArray | None,
-    level: float,
+    confidence_level: float,
     name: str | None,
     options: dict[str, Any],
 ) -> MurphyDecomposition:
@@ -367,7 +373,7 @@ def _at_usual(
     require_two_classes(chain.k)
     rate = float(np.average(chain.sample.y, weights=chain.sample.weight))
     chosen = usual_thresholds(rate) if theta is None else theta
-    return MurphyDecomposition.from_chain(chain, thresholds=chosen, level=level, name=name)
+    return MurphyDecomposition.from_chain(chain, thresholds=chosen, confidence_level=confidence_level, name=name)
 
 
 def _components(chain: Chain, form: str, share: FloatArray) -> list[ThresholdLine]:
@@ -391,7 +397,7 @@ def _intervals(
         moments = Moments(mean, covariances[i])
         for t, (term, role) in enumerate(zip(curve.names, roles, strict=True)):
             inference = TermInference(term, role, t, 1, levels, moments)
-            interval = inference.bracket(curve.level)
+            interval = inference.bracket(curve.confidence_level)
             found[i, t] = interval.low, interval.high
             if t == 0:
                 below[i] = inference.lower_statistic()

@@ -52,7 +52,7 @@ class ReliabilityCurve(Curve):
         Estimated event rate at `x`.
     band : {"consistency", "confidence"} or None
         Kind of band.
-    level : float
+    confidence_level : float
         Probability of the band.
     uniform : bool
         Whether the band holds at all scores at once.
@@ -75,7 +75,7 @@ class ReliabilityCurve(Curve):
     x: FloatArray
     y: FloatArray
     band: str | None
-    level: float
+    confidence_level: float
     uniform: bool
     band_x: FloatArray | None
     low: FloatArray | None
@@ -92,7 +92,9 @@ class ReliabilityCurve(Curve):
     def _about(self) -> str:
         if self.band is None:
             return f"{self.method}, no band"
-        return f"{self.method}, {'uniform' if self.uniform else 'pointwise'} {self.level:.4g} {self.band} band"
+        return (
+            f"{self.method}, {'uniform' if self.uniform else 'pointwise'} {self.confidence_level:.4g} {self.band} band"
+        )
 
     def _band_columns(self) -> dict[str, FloatArray]:
         """The band, column by column; nothing if there is none."""
@@ -125,7 +127,12 @@ class ReliabilityCurve(Curve):
             What was asked for, the points, and the points of the band.
         """
         band = {key: column.tolist() for key, column in self._band_columns().items()}
-        about = {"method": self.method, "band": self.band, "level": self.level, "uniform": self.uniform}
+        about = {
+            "method": self.method,
+            "band": self.band,
+            "confidence_level": self.confidence_level,
+            "uniform": self.uniform,
+        }
         return super().to_dict() | about | {"band_points": band or None}
 
 
@@ -136,7 +143,7 @@ def reliability_curve(
     *,
     method: str = "isotonic",
     band: str | None = "consistency",
-    level: float = 0.9,
+    confidence_level: float = 0.9,
     uniform: bool = False,
     n_bins: int = 10,
     strategy: str = "quantile",
@@ -145,7 +152,7 @@ def reliability_curve(
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
     name: str | None = None,
 ) -> ReliabilityCurve:
@@ -162,7 +169,7 @@ def reliability_curve(
         Isotonic regression (CORP), the monotone spline of `MonotoneSplineCalibrator`, a kernel estimate, or bins.
     band : {"consistency", "confidence"} or None, default="consistency"
         Kind of band.
-    level : float, default=0.9
+    confidence_level : float, default=0.9
         Probability of the band.
     uniform : bool, default=False
         Whether the band shall hold at all scores at once, instead of at each of them. It contains the pointwise band.
@@ -182,7 +189,7 @@ def reliability_curve(
         Weights, on any scale. Integer weights give the isotonic and binned curve of repeated rows. Bands, and the
         smoothness of smooth curves, treat every row as one outcome: n rows of unequal weight are worth (Σw)²/Σw²
         of equal weight.
-    random_state : int, Generator or None, optional
+    random_state : int, Generator or None, default=0
         Seed. Redrawn curve b depends on it and on b alone, not on their number.
 
     Returns
@@ -216,7 +223,7 @@ def reliability_curve(
     count, kind = parse_count(n_bins, "n_bins", 1), parse_choice(strategy, STRATEGIES, "strategy")
     ask = Ask(
         kind="none" if band is None else parse_choice(band, BANDS, "band"),
-        level=parse_confidence(level),
+        confidence_level=parse_confidence(confidence_level),
         uniform=_parse_flag(uniform),
         n_resamples=parse_count(n_resamples, "n_resamples", 2),
         streams=Streams.of(random_state),
@@ -234,7 +241,7 @@ def reliability_curve(
         x=x,
         y=y,
         band=None if found is None else ask.kind,
-        level=ask.level,
+        confidence_level=ask.confidence_level,
         uniform=ask.uniform,
         band_x=None if found is None else found.x,
         low=None if found is None else found.low,
@@ -285,7 +292,7 @@ def bin_points(bins: RowCells) -> tuple[FloatArray, FloatArray, FloatArray]:
 def bin_band(bins: RowCells, ask: Ask) -> Band:
     """Intervals of the bins; at once, of level^(1/b) each (Šidák), as bins are independent given the scores."""
     x, rate, _ = bin_points(bins)
-    level = ask.level ** (1.0 / x.size) if ask.uniform else ask.level
+    level = ask.confidence_level ** (1.0 / x.size) if ask.uniform else ask.confidence_level
     if ask.kind == "confidence":
         return Band(x, *rate_interval(rate * bins.size, bins.size, level, ask.interval))
     if bins.rows.weight is None:
@@ -296,4 +303,4 @@ def bin_band(bins: RowCells, ask: Ask) -> Band:
     def redrawn(rng: Rng) -> FloatArray:
         return bins.mean(draw_events(rng, bins.rows.score).astype(np.float64))
 
-    return Band(x, *pointwise_band(replace(ask, level=level).draws(redrawn), level))
+    return Band(x, *pointwise_band(replace(ask, confidence_level=level).draws(redrawn), level))

@@ -49,11 +49,11 @@ def _critical(process: FloatArray, ask: Ask) -> float:
     """The factor of standard errors: normal at each score; the quantile of the largest of a standardised process."""
     from scipy.special import ndtri
 
-    each = float(ndtri(0.5 + ask.level / 2.0))
+    each = float(ndtri(0.5 + ask.confidence_level / 2.0))
     if not ask.uniform:
         return each
     worst = np.sort(np.abs(process).max(axis=1))
-    return max(each, float(upper_end(worst, ask.level)))
+    return max(each, float(upper_end(worst, ask.confidence_level)))
 
 
 # ── spline ──────────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +97,7 @@ class SplineCurve:
             return Band(self.x, *ask.around(ask.draws(self._redraw())))
         if self.problem.constant:
             size = np.full(self.x.size, self.rows.total)
-            return Band(self.x, *rate_interval(size * self.y, size, ask.level))
+            return Band(self.x, *rate_interval(size * self.y, size, ask.confidence_level))
         return self._confidence(ask)
 
     def _confidence(self, ask: Ask) -> Band:

@@ -38,7 +38,7 @@ class StagewiseCurve(Curve):
         Terms of each stage; they add up to the loss.
     low, high : array of shape (T, terms)
         Ends of their intervals.
-    level : float
+    confidence_level : float
         Confidence level.
     loss : ProperLoss
         The loss.
@@ -60,7 +60,7 @@ class StagewiseCurve(Curve):
     values: FloatArray
     low: FloatArray
     high: FloatArray
-    level: float
+    confidence_level: float
     loss: ProperLoss
 
     def _columns(self) -> dict[str, FloatArray]:
@@ -80,9 +80,9 @@ def stagewise_curve(
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     name: str | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     **options: Any,
 ) -> StagewiseCurve:
     """
@@ -100,7 +100,7 @@ def stagewise_curve(
         Probabilities by stage; stages of a sequence are numbered from 1.
     X : array-like or frame of shape (n, p), optional
         Features. With them, refinement is split into grouping and irreducible loss.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the folds, which all stages share.
     **options : object
         Further arguments of `decompose`.
@@ -119,7 +119,7 @@ def stagewise_curve(
     >>> stagewise_curve(y, [np.full(500, 0.5), 0.5 * q + 0.25, q], random_state=0).names
     ('reliability', 'refinement')
     """
-    confidence = parse_confidence(level)
+    confidence = parse_confidence(confidence_level)
     require_known(options, decompose, "a stagewise curve")
     rows = {key: options.pop(key) for key in ROW_OPTIONS if key in options}
     sample = stage_sample(y_true, stages, X=X, **rows)
@@ -132,5 +132,5 @@ def stagewise_curve(
         name=name, n=found[0].n, _backend=sample.backend, names=names,
         stages=frozen(np.array([float(number) for number in sample.predictions])),
         risk=frozen(np.array([d.risk for d in found])), values=frozen(values),
-        low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), level=confidence, loss=found[0].loss,
+        low=frozen(ends[..., 0]), high=frozen(ends[..., 1]), confidence_level=confidence, loss=found[0].loss,
     )  # fmt: skip

@@ -127,7 +127,7 @@ class SquareLaw(ABC):
             refuse("`X` must have shape (n, 2)", f"shape {features.shape}", "Pass the columns x1 and x2.")
         return sigmoid(self.logit(features[:, 0], features[:, 1]))
 
-    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Draw:
+    def sample(self, n: int, random_state: int | np.random.Generator | None = 0) -> Draw:
         """
         Draw independent rows.
 
@@ -135,7 +135,7 @@ class SquareLaw(ABC):
         ----------
         n : int
             Number of rows.
-        random_state : int, Generator or None
+        random_state : int, Generator or None, default=0
             Seed or generator.
 
         Returns

@@ -27,7 +27,7 @@ _ALIKE = 0.1
 
 def draw_conclusions(
     result: Decomposition,
-    level: float,
+    confidence_level: float,
     *,
     min_gain: float = MIN_GAIN,
     calibration_pvalue: float | None = None,
@@ -46,7 +46,7 @@ def draw_conclusions(
     basis = result._stand_in or result
     if not math.isfinite(basis.risk) or not basis.risk > 0.0 or math.isnan(basis.std_error[basis.names[0]]):
         return infinite
-    found = settle(_conclude(basis, level, min_gain * basis.risk, calibration_pvalue, grouping_pvalue))
+    found = settle(_conclude(basis, confidence_level, min_gain * basis.risk, calibration_pvalue, grouping_pvalue))
     if basis.floor is not None:
         at_floor = {"floor": basis.floor}
         found = (*select(basis.findings, "floored"), *(one.with_facts(**at_floor) for one in found))
@@ -54,7 +54,7 @@ def draw_conclusions(
 
 
 def _conclude(
-    result: Decomposition, level: float, goal: float, calibration: float | None, grouping: float | None
+    result: Decomposition, confidence_level: float, goal: float, calibration: float | None, grouping: float | None
 ) -> Iterator[Finding]:
     """Findings on a finite loss, before some overrule others; `goal` is the gain that is worth a change."""
     doubted = doubts(result.findings)
@@ -69,37 +69,39 @@ def _conclude(
         if {i, i + 1} & doubted.keys():
             yield Finding("term_doubtful", term=name, because=doubted[i if i in doubted else i + 1])
             continue
-        bounds.append(result._inference(name).lower_bound(level).value)
+        bounds.append(result._inference(name).lower_bound(confidence_level).value)
         if i == 0:
-            yield from _on_reliability(result, bounds[0], level, goal, calibration)
+            yield from _on_reliability(result, bounds[0], confidence_level, goal, calibration)
         else:
-            yield from _on_information(result, name, bounds[-1], level, goal, grouping if i == 1 else None)
+            yield from _on_information(result, name, bounds[-1], confidence_level, goal, grouping if i == 1 else None)
     yield from _on_the_rest(
-        result, names, level, set(doubted), gains=any(bound > 0.0 and bound >= goal for bound in bounds)
+        result, names, confidence_level, set(doubted), gains=any(bound > 0.0 and bound >= goal for bound in bounds)
     )
     if bounds and len(names) > 2 and not any(bound > 0.0 for bound in bounds):
         unit = "row" if result._groups is None else "group"
-        yield Finding("inconclusive", n=result.n_units, confidence_level=level, facts={"unit": unit})
+        yield Finding("inconclusive", n=result.n_units, confidence_level=confidence_level, facts={"unit": unit})
 
 
 def _on_reliability(
-    result: Decomposition, least: float, level: float, goal: float, pvalue: float | None
+    result: Decomposition, least: float, confidence_level: float, goal: float, pvalue: float | None
 ) -> Iterator[Finding]:
     blind = {} if result.loss.strictly_proper else {"blind": True}
-    about: dict[str, Any] = {"term": result.names[0], "value": result.risk, "confidence_level": level}
+    about: dict[str, Any] = {"term": result.names[0], "value": result.risk, "confidence_level": confidence_level}
     if least > 0.0 and least >= goal:
         yield Finding("recalibrate", low=least, **about, facts=blind)
         return
     p = result.calibration_pvalue if pvalue is None and least <= 0.0 else pvalue
-    ends = upper_ends(result, level)
+    ends = upper_ends(result, confidence_level)
     condition, high = ends[-1]
     facts = {**blind, "ends": [list(end) for end in ends]}
-    refuted = p is not None and p <= 1.0 - level + 1e-12
+    refuted = p is not None and p <= 1.0 - confidence_level + 1e-12
     small = high < goal and condition != "smooth"  # whatever the shape of P(Y | S)
     if least <= 0.0 and not refuted and small:
         yield Finding("calibrated_enough", high=high, pvalue=p, **about, facts=facts)
     elif least <= 0.0 and not refuted:
-        yield Finding("no_miscalibration", high=high, n=_rows_needed(result, 0, level), pvalue=p, **about, facts=facts)
+        yield Finding(
+            "no_miscalibration", high=high, n=_rows_needed(result, 0, confidence_level), pvalue=p, **about, facts=facts
+        )
     elif small:
         yield Finding("not_material", low=max(least, 0.0), high=high, pvalue=p, **about, facts=facts)
     else:
@@ -107,35 +109,35 @@ def _on_reliability(
         yield Finding("recalibrate_size_open", low=max(least, 0.0), high=high, pvalue=p, **about, facts=more)
 
 
-def upper_ends(result: Decomposition, level: float) -> list[tuple[str, float]]:
+def upper_ends(result: Decomposition, confidence_level: float) -> list[tuple[str, float]]:
     """What recalibration gains at most, each with the condition: "smooth", "any" shape of P(Y | S), or "" for none."""
     name = result.names[0]
-    smooth = result._interval(name, level, "smooth").high
+    smooth = result._interval(name, confidence_level, "smooth").high
     if not result._inference(name).any_shape:
         fitted = result._ends is not None or bool(result._alternatives)  # a law that was given is taken as it is
-        return [("smooth" if fitted else "", smooth if result._ends else result._interval(name, level).high)]
-    far = result._interval(name, level, "any-shape").high
+        return [("smooth" if fitted else "", smooth if result._ends else result._interval(name, confidence_level).high)]
+    far = result._interval(name, confidence_level, "any-shape").high
     return [("", far)] if smooth >= (1.0 - _ALIKE) * far else [("smooth", smooth), ("any", far)]
 
 
 def _on_information(
-    result: Decomposition, name: str, least: float, level: float, goal: float, pvalue: float | None
+    result: Decomposition, name: str, least: float, confidence_level: float, goal: float, pvalue: float | None
 ) -> Iterator[Finding]:
-    about: dict[str, Any] = {"term": name, "value": result.risk, "confidence_level": level}
+    about: dict[str, Any] = {"term": name, "value": result.risk, "confidence_level": confidence_level}
     if name == "heterogeneity":  # which nothing known here removes
         yield Finding("heterogeneity", low=max(least, 0.0), **about)
     elif least > 0.0 and least >= goal:
         yield Finding("information_gain", low=least, **about)
     elif least > 0.0:
         yield Finding("information_size_open", low=least, **about, facts={"min_gain": goal / result.risk})
-    elif pvalue is not None and pvalue <= 1.0 - level + 1e-12:
+    elif pvalue is not None and pvalue <= 1.0 - confidence_level + 1e-12:
         yield Finding("information_size_open", pvalue=pvalue, **about)
     else:
         yield Finding("no_information_gain", pvalue=pvalue, **about)
 
 
 def _on_the_rest(
-    result: Decomposition, names: tuple[str, ...], level: float, doubted: set[int], *, gains: bool
+    result: Decomposition, names: tuple[str, ...], confidence_level: float, doubted: set[int], *, gains: bool
 ) -> Iterator[Finding]:
     name = names[-1]
     if name == "refinement":
@@ -145,24 +147,26 @@ def _on_the_rest(
     elif name != "noise" and gains:
         yield Finding("rest_unknowable", term=name)
     elif name != "noise":
-        z = quantile(level, two_sided=False)
+        z = quantile(confidence_level, two_sided=False)
         reached = [math.inf]
         for t in set(range(1, result._levels)) - doubted:
             steps = dict.fromkeys(range(t, result._levels), 1.0)  # the loss of level t
             reached.append(result._moments.value(steps) + z * result._moments.std_error(steps))
         if min(reached) < result.risk:
-            yield Finding("reachable_loss", term=name, high=min(reached), value=result.risk, confidence_level=level)
+            yield Finding(
+                "reachable_loss", term=name, high=min(reached), value=result.risk, confidence_level=confidence_level
+            )
         else:
-            yield Finding("no_lower_loss", term=name, value=result.risk, confidence_level=level)
+            yield Finding("no_lower_loss", term=name, value=result.risk, confidence_level=confidence_level)
 
 
-def _rows_needed(result: Decomposition, index: int, level: float) -> int | None:
+def _rows_needed(result: Decomposition, index: int, confidence_level: float) -> int | None:
     """How many rows would establish a term of the size estimated, if it is right; None if there is no saying."""
     name = result.names[index]
     value, error = result.terms[name], result.std_error[name]
     if not (value > 0.0 and error > 0.0):
         return None
-    z = quantile(level, two_sided=False) + quantile(POWER, two_sided=False)
+    z = quantile(confidence_level, two_sided=False) + quantile(POWER, two_sided=False)
     n = result.n_units
     needed = n * (z * error / value) ** 2
     if not n < needed < _FAR * n:
@@ -187,7 +191,7 @@ class Summary(TermTable):
         Terms in order.
     result : Decomposition
         What is summarised.
-    level : float
+    confidence_level : float
         Confidence level of intervals and bounds.
     findings : tuple of Finding
         What to do, and what is known, from bounds and tests.
@@ -205,7 +209,7 @@ class Summary(TermTable):
     """
 
     result: Decomposition
-    level: float
+    confidence_level: float
     findings: tuple[Finding, ...]
 
     @property
@@ -228,18 +232,22 @@ class Summary(TermTable):
             With ``terms``, ``findings`` and ``advice``; where the loss is infinite also ``floored``, the terms at a
             floor.
         """
-        found: dict[str, Any] = {"level": self.level, "terms": self._by_term(), "advice": list(self.advice)}
+        found: dict[str, Any] = {
+            "confidence_level": self.confidence_level,
+            "terms": self._by_term(),
+            "advice": list(self.advice),
+        }
         found["findings"] = [one.to_dict() for one in self.findings]
         twin = self.result._stand_in
         if twin is not None:
-            terms = twin._summarized(self.level)._by_term()
+            terms = twin._summarized(self.confidence_level)._by_term()
             found["floored"] = {"floor": twin.clip, "moved": twin._moved, "terms": terms}
         return found
 
     def _columns(self) -> dict[str, list[Any]]:
         terms, risk, muted = self.terms, self.result.risk, self.result.muted
         finite = math.isfinite(risk) and risk != 0.0
-        known = [self.result._known(name, self.level) for name in self.names]
+        known = [self.result._known(name, self.confidence_level) for name in self.names]
         return {
             "term": list(self.names),
             "estimate": [math.nan if name in muted else value for name, value in terms.items()],
@@ -254,18 +262,18 @@ class Summary(TermTable):
         known: list[Cell] = [make_range(*ends) for ends in zip(columns.pop("low"), columns.pop("high"), strict=True)]
         shown = {"term": columns.pop("term"), "estimate": columns.pop("estimate")}
         if not self.result._population:
-            shown[f"known at {write_percent(self.level)}"] = known
+            shown[f"known at {write_percent(self.confidence_level)}"] = known
         return shown | columns
 
     def _kinds(self) -> Mapping[str, str]:
-        return {f"known at {write_percent(self.level)}": "number"}
+        return {f"known at {write_percent(self.confidence_level)}": "number"}
 
     def _decimals(self) -> int | None:
         return self.result._decimals()
 
     def _twin(self) -> TermTable | None:
         twin = self.result._stand_in
-        return None if twin is None else twin._summarized(self.level)
+        return None if twin is None else twin._summarized(self.confidence_level)
 
     def _title(self) -> str:
         return self.result._title()

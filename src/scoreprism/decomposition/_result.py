@@ -329,7 +329,7 @@ class Decomposition(Drawable, Noted, TermTable):
     def interval(
         self,
         term: str,
-        level: float = 0.95,
+        confidence_level: float = 0.95,
         method: str = "auto",
         *,
         n_resamples: int = 999,
@@ -342,7 +342,7 @@ class Decomposition(Drawable, Noted, TermTable):
         ----------
         term : str
             One of `names`.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
         method : {"auto", "any-shape", "smooth", "bracket", "envelope", "clt", "bca"}, default="auto"
             ``"any-shape"`` holds whatever the shape of C, jumps, bumps and tables of leaves included, as long as C
@@ -364,7 +364,7 @@ class Decomposition(Drawable, Noted, TermTable):
         Interval
             With ``low``, ``high``, ``level`` and ``method``.
         """
-        confidence = parse_confidence(level)
+        confidence = parse_confidence(confidence_level)
         chosen = parse_choice(method, INTERVAL_METHODS, "method")
         name = self._name(term)
         self._inference(name).require_interval()
@@ -373,25 +373,25 @@ class Decomposition(Drawable, Noted, TermTable):
             return self._bca(name, confidence, count, parse_random_state(random_state))
         return self._interval(name, confidence, chosen)
 
-    def _interval(self, name: str, level: float, method: str = "auto") -> Interval:
+    def _interval(self, name: str, confidence_level: float, method: str = "auto") -> Interval:
         """An interval that needs no resampling; name, level and method were parsed before."""
         inference = self._inference(name)
         if method == "any-shape" and not inference.any_shape:
             raise UnavailableError(self._no_any_shape(name))
         if method in ("any-shape", "smooth") or (method == "auto" and inference.any_shape):
-            return inference.interval(level, any_shape=method != "smooth")
+            return inference.interval(confidence_level, any_shape=method != "smooth")
         if method in ("auto", "bracket"):
-            return inference.bracket(level)
+            return inference.bracket(confidence_level)
         if method == "envelope":
-            return self._envelope(inference, level)
-        margin = quantile(level, two_sided=True) * self.std_error[name]
-        return Interval(self.terms[name] - margin, self.terms[name] + margin, level, "clt")
+            return self._envelope(inference, confidence_level)
+        margin = quantile(confidence_level, two_sided=True) * self.std_error[name]
+        return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence_level, "clt")
 
-    def _shown_interval(self, name: str, level: float = 0.95) -> Interval:
+    def _shown_interval(self, name: str, confidence_level: float = 0.95) -> Interval:
         """The interval of a term, or NaN where there is none to be had."""
         if self._inference(name).has_interval:
-            return self._interval(name, level)
-        return Interval(math.nan, math.nan, level, "none")
+            return self._interval(name, confidence_level)
+        return Interval(math.nan, math.nan, confidence_level, "none")
 
     def _no_any_shape(self, name: str) -> str:
         """Why there is no end that holds whatever the shape of C."""
@@ -408,19 +408,19 @@ class Decomposition(Drawable, Noted, TermTable):
         """What each candidate map for C says of the reliability; fitted again for a loss that was not asked for."""
         return self._alternatives() if callable(self._alternatives) else self._alternatives
 
-    def _envelope(self, inference: TermInference, level: float) -> Interval:
+    def _envelope(self, inference: TermInference, confidence_level: float) -> Interval:
         """The bracket, reaching up as far as that of any candidate map."""
         if not self._candidates or inference.role != "reliability" or inference.sign < 0:
             raise UnavailableError(
                 f"an envelope compares candidate maps for C; {inference.name!r} has none here. "
                 "Use decompose(), and the term 'reliability'; for other terms interval(method='bracket')."
             )
-        z = quantile(level, two_sided=True)
-        own = inference.bracket(level)
+        z = quantile(confidence_level, two_sided=True)
+        own = inference.bracket(confidence_level)
         high = float(np.max([own.high, *(other.reach(z) for other in self._candidates)]))  # NaN stays NaN
-        return Interval(own.low, high, level, "envelope")
+        return Interval(own.low, high, confidence_level, "envelope")
 
-    def _bca(self, name: str, level: float, n_resamples: int, rng: np.random.Generator) -> Interval:
+    def _bca(self, name: str, confidence_level: float, n_resamples: int, rng: np.random.Generator) -> Interval:
         """Refits on resampled rows or clusters, each in the fold it always had."""
         fit = None if self.chain is None else self.chain.fit
         if fit is None or not fit.can_resample:
@@ -429,7 +429,7 @@ class Decomposition(Drawable, Noted, TermTable):
                 "were given, or fitted on a split of their own, or a summary). Use interval(method='bracket')."
             )
         if not math.isfinite(self.terms[name]):
-            return Interval(math.nan, math.nan, level, "bca")
+            return Interval(math.nan, math.nan, confidence_level, "bca")
         weight = np.ones(self.n) if self._weight is None else self._weight
         held = weight > 0  # rows that no split tests are not drawn
         units, i = np.full(self.n, 0), self.names.index(name)
@@ -441,12 +441,12 @@ class Decomposition(Drawable, Noted, TermTable):
         replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
         centred = weight * (self._rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
-        found = bca(self.terms[name], replicates, influence, level)
+        found = bca(self.terms[name], replicates, influence, confidence_level)
         if not ROLES[self._roles[i]].nonnegative:
             return found
-        return Interval(max(found.low, 0.0), max(found.high, 0.0), level, found.method)
+        return Interval(max(found.low, 0.0), max(found.high, 0.0), confidence_level, found.method)
 
-    def lower_bound(self, term: str, level: float = 0.95) -> Bound:
+    def lower_bound(self, term: str, confidence_level: float = 0.95) -> Bound:
         """
         One-sided lower confidence bound of a term.
 
@@ -454,7 +454,7 @@ class Decomposition(Drawable, Noted, TermTable):
         ----------
         term : str
             One of `names`.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
 
         Returns
@@ -462,9 +462,9 @@ class Decomposition(Drawable, Noted, TermTable):
         Bound
             With ``value`` and ``level``. Refused, with the reason, where none can exist.
         """
-        return self._inference(self._name(term)).lower_bound(parse_confidence(level))
+        return self._inference(self._name(term)).lower_bound(parse_confidence(confidence_level))
 
-    def upper_bound(self, term: str, level: float = 0.95) -> Bound:
+    def upper_bound(self, term: str, confidence_level: float = 0.95) -> Bound:
         """
         One-sided upper confidence bound of a term.
 
@@ -472,7 +472,7 @@ class Decomposition(Drawable, Noted, TermTable):
         ----------
         term : str
             One of `names`.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
 
         Returns
@@ -480,14 +480,14 @@ class Decomposition(Drawable, Noted, TermTable):
         Bound
             With ``value`` and ``level``. Refused, with the reason, where none can exist.
         """
-        return self._inference(self._name(term)).upper_bound(parse_confidence(level))
+        return self._inference(self._name(term)).upper_bound(parse_confidence(confidence_level))
 
     @cached_property
     def calibration_pvalue(self) -> float | None:
         """P-value of a test that the score is calibrated, which advice goes by; None where rows are clustered."""
         return None if self._calibration is None else self._calibration()
 
-    def known(self, term: str, level: float = 0.95) -> Known:
+    def known(self, term: str, confidence_level: float = 0.95) -> Known:
         """
         What the data can say of a term: an interval where one holds, else the bound that does.
 
@@ -495,7 +495,7 @@ class Decomposition(Drawable, Noted, TermTable):
         ----------
         term : str
             One of `names`.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
 
         Returns
@@ -503,33 +503,33 @@ class Decomposition(Drawable, Noted, TermTable):
         Known
             With ``low`` and ``high``; NaN for an end that no data can give, and for both of a population.
         """
-        return self._known(self._name(term), parse_confidence(level))
+        return self._known(self._name(term), parse_confidence(confidence_level))
 
-    def _known(self, name: str, level: float) -> Known:
+    def _known(self, name: str, confidence_level: float) -> Known:
         """What the data can say of a term; name and level were parsed before."""
-        if (name, level) not in self._asked:
-            self._asked[name, level] = self._find_known(name, level)
-        return self._asked[name, level]
+        if (name, confidence_level) not in self._asked:
+            self._asked[name, confidence_level] = self._find_known(name, confidence_level)
+        return self._asked[name, confidence_level]
 
     @cached_property
     def _asked(self) -> dict[tuple[str, float], Known]:
         """What was asked for before."""
         return {}
 
-    def _find_known(self, name: str, level: float) -> Known:
+    def _find_known(self, name: str, confidence_level: float) -> Known:
         role = self._roles[self.names.index(name)]
         if self._population or (not math.isfinite(self.risk) and not math.isfinite(self.terms[name])):
             return Known(math.nan, math.nan)
         if role == "information":
-            return Known(max(self._inference(name).lower_bound(level).value, 0.0), math.nan)
+            return Known(max(self._inference(name).lower_bound(confidence_level).value, 0.0), math.nan)
         if role == "remaining":
-            return Known(math.nan, self._inference(name).upper_bound(level).value)
-        interval = self._shown_interval(name, level)
+            return Known(math.nan, self._inference(name).upper_bound(confidence_level).value)
+        interval = self._shown_interval(name, confidence_level)
         return Known(interval.low, interval.high)
 
     def conclusions(
         self,
-        level: float = 0.95,
+        confidence_level: float = 0.95,
         *,
         min_gain: float = MIN_GAIN,
         calibration_pvalue: float | None = None,
@@ -540,7 +540,7 @@ class Decomposition(Drawable, Noted, TermTable):
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level of bounds and tests.
         min_gain : float, default=0.01
             Share of the loss below which a gain is not worth a change: an action is proposed where the lower bound
@@ -554,24 +554,28 @@ class Decomposition(Drawable, Noted, TermTable):
         tuple of Finding
             The most important first; ``finding.text`` is its sentence.
         """
-        confidence, share = parse_confidence(level), parse_share(min_gain, "min_gain")
+        confidence, share = parse_confidence(confidence_level), parse_share(min_gain, "min_gain")
         return self._concluded(confidence, share, calibration_pvalue, grouping_pvalue)
 
     def _concluded(
-        self, level: float, min_gain: float = MIN_GAIN, calibration: float | None = None, grouping: float | None = None
+        self,
+        confidence_level: float,
+        min_gain: float = MIN_GAIN,
+        calibration: float | None = None,
+        grouping: float | None = None,
     ) -> tuple[Finding, ...]:
         """What to do; level and share were parsed before, and p-values are of tests that were run."""
         return draw_conclusions(
-            self, level, min_gain=min_gain, calibration_pvalue=calibration, grouping_pvalue=grouping
+            self, confidence_level, min_gain=min_gain, calibration_pvalue=calibration, grouping_pvalue=grouping
         )
 
-    def summary(self, level: float = 0.95, *, min_gain: float = MIN_GAIN) -> Summary:
+    def summary(self, confidence_level: float = 0.95, *, min_gain: float = MIN_GAIN) -> Summary:
         """
         The table people read: estimates, intervals or bounds, shares, what reduces each term; and what to do.
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level of intervals and bounds.
         min_gain : float, default=0.01
             Share of the loss below which a gain is not worth a change.
@@ -581,11 +585,11 @@ class Decomposition(Drawable, Noted, TermTable):
         Summary
             Printed as a table; ``summary.findings`` holds what was concluded, ``summary.advice`` the sentences.
         """
-        return self._summarized(parse_confidence(level), parse_share(min_gain, "min_gain"))
+        return self._summarized(parse_confidence(confidence_level), parse_share(min_gain, "min_gain"))
 
-    def _summarized(self, level: float, min_gain: float = MIN_GAIN) -> Summary:
+    def _summarized(self, confidence_level: float, min_gain: float = MIN_GAIN) -> Summary:
         """The table people read; level and share were parsed before."""
-        return Summary(self.names, self._backend, self, level, self._concluded(level, min_gain))
+        return Summary(self.names, self._backend, self, confidence_level, self._concluded(confidence_level, min_gain))
 
     # ── slices and comparisons ──────────────────────────────────────────────────────────────────────
 
@@ -945,7 +949,7 @@ class PairedDifference(TermTable):
         with np.errstate(invalid="ignore"):
             return self.first.rows - self.second.rows
 
-    def interval(self, term: str, level: float = 0.95, method: str = "auto") -> Interval:
+    def interval(self, term: str, confidence_level: float = 0.95, method: str = "auto") -> Interval:
         """
         Confidence interval of the difference of a term, from the paired rows.
 
@@ -953,7 +957,7 @@ class PairedDifference(TermTable):
         ----------
         term : str
             One of `names`.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
         method : {"auto", "any-shape", "smooth", "clt"}, default="auto"
             As for `Decomposition.interval`: ``"any-shape"`` allows for the bias of the fitted laws C of both, and
@@ -966,30 +970,30 @@ class PairedDifference(TermTable):
             Of the difference, first − second.
         """
         name = parse_choice(term, self.names, "term")
-        confidence = parse_confidence(level)
+        confidence = parse_confidence(confidence_level)
         chosen = parse_choice(method, ("auto", "any-shape", "smooth", "clt"), "method")
         self.first._inference(name).require_interval()
         return self._interval(name, confidence, chosen)
 
-    def _interval(self, name: str, level: float, method: str = "auto") -> Interval:
+    def _interval(self, name: str, confidence_level: float, method: str = "auto") -> Interval:
         """The interval; name, level and method were parsed before."""
-        z = quantile(level, two_sided=True)
+        z = quantile(confidence_level, two_sided=True)
         if method == "clt":
             margin = z * self.std_error[name]
-            return Interval(self.terms[name] - margin, self.terms[name] + margin, level, "clt, paired")
+            return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence_level, "clt, paired")
         known = self._ends is not None and self._ends.degenerate is not None
         any_shape = known and self.first._inference(name).any_shape
         if method == "any-shape" and not any_shape:
             raise UnavailableError(self.first._no_any_shape(name))
         any_shape = any_shape and method != "smooth"
         low, high = self._ends_of(name, z, any_shape=any_shape)
-        return Interval(low, high, level, f"{'any shape' if any_shape else 'smooth'}, paired")
+        return Interval(low, high, confidence_level, f"{'any shape' if any_shape else 'smooth'}, paired")
 
-    def _shown_interval(self, name: str, level: float = 0.95) -> Interval:
+    def _shown_interval(self, name: str, confidence_level: float = 0.95) -> Interval:
         """The interval of a difference, or NaN where there is none to be had."""
         if self.first._inference(name).has_interval:
-            return self._interval(name, level)
-        return Interval(math.nan, math.nan, level, "none")
+            return self._interval(name, confidence_level)
+        return Interval(math.nan, math.nan, confidence_level, "none")
 
     def _ends_of(self, name: str, z: float, *, any_shape: bool) -> tuple[float, float]:
         """Ends that allow for the noise of the laws of both, or for their bias too."""

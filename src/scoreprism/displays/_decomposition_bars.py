@@ -131,7 +131,7 @@ class DecompositionDisplay(Display[Any]):
         curve_kwargs: Any = None,
         kind: str | None = None,
         terms: Sequence[str] | None = None,
-        level: float = 0.95,
+        confidence_level: float = 0.95,
         cut: bool = False,
     ) -> Self:
         """
@@ -171,11 +171,13 @@ class DecompositionDisplay(Display[Any]):
             self.interval_: list[Any] = []
             self.label_: list[Any] = []
             if chosen == "waterfall":
-                self._waterfall(axes, inks, parse_confidence(level), style, cut=cut)
+                self._waterfall(axes, inks, parse_confidence(confidence_level), style, cut=cut)
             else:
-                self._bars(axes, inks, parse_confidence(level), style, [name for name in names if name in shown])
+                self._bars(
+                    axes, inks, parse_confidence(confidence_level), style, [name for name in names if name in shown]
+                )
             start = axes.get_xlim()[0]
-            axes.set_xlabel(self._unit(level) + (f", from {start:g}" if start > 0.0 else ""))
+            axes.set_xlabel(self._unit(confidence_level) + (f", from {start:g}" if start > 0.0 else ""))
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         return self
@@ -186,31 +188,33 @@ class DecompositionDisplay(Display[Any]):
             return self.figsize[0], 0.9 + 0.42 * (len(self.curves[0].names) + 1)
         return self.figsize[0], 1.4 + 0.38 * rows
 
-    def _unit(self, level: float) -> str:
+    def _unit(self, confidence_level: float) -> str:
         """What the axis shows; how many rows, where it is the same for all."""
         sizes = {d.n for d in self.curves}
         rows = f", {write_count(sizes.pop())} rows" if len(sizes) == 1 else ""
-        known = f", known at {100 * level:g} %" if self.interval_ else ""
+        known = f", known at {100 * confidence_level:g} %" if self.interval_ else ""
         part = "" if self._whole else "part of the "
         mark = f"\n{self.curves[0]._mark}" if self.curves[0]._mark else ""
         note = f"\nleft out: {listed(self._skipped)}" if self._skipped else ""
         return f"{part}{self.curves[0].loss!s} loss{rows}{known}{mark}{note}"
 
-    def _waterfall(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], *, cut: bool) -> None:
+    def _waterfall(
+        self, axes: Canvas, inks: Inks, confidence_level: float, style: dict[str, Any], *, cut: bool
+    ) -> None:
         """From the loss down to what is left; a subtracted term goes up."""
         result = self.curves[0]
         base = {"height": 0.62, **style}
         digits = _digits(result)
         self.bar_ += axes.barh(0, result.risk, **({"color": inks.quiet} | base))
         self._write(axes, inks, 0, result.risk, _number(result.risk, digits))
-        position, edges, lengths = result.risk, [0.0, result.risk], drawn_lengths(result, level)
+        position, edges, lengths = result.risk, [0.0, result.risk], drawn_lengths(result, confidence_level)
         for row, name in enumerate(result.names, start=1):
             value, sign = lengths[name], result._signs[row - 1]
             following = position - sign * value
             look = {"color": inks.term(name, result.names)} | base
             look = _hatched(look) if name in result.muted else look
             self.bar_ += axes.barh(row, following - position, left=position, **look)
-            known = result._known(name, level)
+            known = result._known(name, confidence_level)
             left = result._roles[row - 1] in _LEFT  # it begins where the axis does: what is known is its upper end
             base_end, side = (following, sign) if left else (position, -sign)
             ends = [base_end + side * end for end in (known.low, known.high)]
@@ -259,7 +263,9 @@ class DecompositionDisplay(Display[Any]):
                 x = left + np.array([place - 0.006, place + 0.006]) * (right - left)
                 axes.plot(x, [row + 0.4, row - 0.4], color=inks.paper, linewidth=1.6, solid_capstyle="butt")
 
-    def _bars(self, axes: Canvas, inks: Inks, level: float, style: dict[str, Any], terms: Sequence[str]) -> None:
+    def _bars(
+        self, axes: Canvas, inks: Inks, confidence_level: float, style: dict[str, Any], terms: Sequence[str]
+    ) -> None:
         """
         One bar per model, what cannot be removed at the left, what recalibration removes at the right.
 
@@ -271,7 +277,7 @@ class DecompositionDisplay(Display[Any]):
         digits = max(_digits(result) for result in self.curves)
         for row, result in enumerate(self.curves):
             position = reached = total = 0.0
-            lengths = drawn_lengths(result, level)
+            lengths = drawn_lengths(result, confidence_level)
             drawn = [name for name in reversed(terms) if name not in result.muted or lengths[name] > 0.0]
             seen_terms |= dict.fromkeys(drawn)
             for number, name in enumerate(drawn):
@@ -281,7 +287,7 @@ class DecompositionDisplay(Display[Any]):
                 if lengths[name] < 0.0 or name in result.muted:  # the first takes back what lies below it
                     look = _hatched(look)
                 self.bar_ += axes.barh(row, value, left=start, **look)
-                known = result._known(name, level)
+                known = result._known(name, confidence_level)
                 ends = [start + sign * end for end in (known.low, known.high)]
                 self._whisker(axes, inks, row + 0.16 * (number - (len(drawn) - 1) / 2), start + value, ends)
                 position += value if sign > 0 else 0.0
@@ -435,7 +441,7 @@ def _write_known(known: tuple[float, float], value: float | None, digits: int) -
     return f"{number}≤ {high}" if np.isfinite(known[1]) else number.rstrip()
 
 
-def drawn_lengths(result: Decomposition, level: float) -> dict[str, float]:
+def drawn_lengths(result: Decomposition, confidence_level: float) -> dict[str, float]:
     """
     How long the bar of each term is: its estimate; where that is muted, what the term is at least.
 
@@ -448,7 +454,7 @@ def drawn_lengths(result: Decomposition, level: float) -> dict[str, float]:
             continue
         rest += result.terms[name]
         if following in result.muted:
-            least = result._known(name, level).low
+            least = result._known(name, confidence_level).low
             lengths[name] = min(max(least, 0.0), max(rest, 0.0)) if np.isfinite(least) else 0.0
             rest -= lengths[name]
         else:

@@ -91,7 +91,7 @@ class DriftDisplay:
         self._low = False
 
     @described()
-    def plot(self, ax: Any = None, *, level: float = 0.95, terms: Sequence[str] | None = None) -> Self:
+    def plot(self, ax: Any = None, *, confidence_level: float = 0.95, terms: Sequence[str] | None = None) -> Self:
         """
         Draw.
 
@@ -107,7 +107,7 @@ class DriftDisplay:
         display
             Itself, with ``axes_``, ``figure_`` and the artists.
         """
-        known, confidence = (Drift.LOSS, *self.drift.names), parse_confidence(level)
+        known, confidence = (Drift.LOSS, *self.drift.names), parse_confidence(confidence_level)
         shown = known if terms is None else [parse_choice(term, known, "each term") for term in terms]
         tracks = [self._track(name, confidence) for name in shown]
         if not tracks or not all(np.isfinite(track.value).any() for track in tracks):
@@ -126,7 +126,7 @@ class DriftDisplay:
 
     # ── numbers ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _track(self, name: str, level: float) -> Track:
+    def _track(self, name: str, confidence_level: float) -> Track:
         drift, size = self.drift, len(self._labels)
         value, low, high, changed = (np.full(size, np.nan) for _ in range(4))
         tests = drift.pvalues(name)
@@ -134,7 +134,7 @@ class DriftDisplay:
             found = drift.periods.decompositions.get(label)
             if found is None:
                 continue
-            estimate, interval = _estimate(found, name, level)
+            estimate, interval = _estimate(found, name, confidence_level)
             if np.isfinite(estimate):
                 value[i], low[i], high[i] = estimate, interval.low, interval.high
                 changed[i] = estimate if tests.get(label, 1.0) < MARKED else np.nan
@@ -219,8 +219,8 @@ class DriftDisplay:
                 panel.set_title(panel.get_title("left"), loc="left", fontsize=7.5, color=inks.ink, pad=2)
                 panel.tick_params(labelsize=6.5)
 
-    def _explain(self, inks: Inks, level: float) -> None:
-        handles, words = [self.line_[0], self.interval_[0]], ["estimate", f"{100 * level:g} % interval"]
+    def _explain(self, inks: Inks, confidence_level: float) -> None:
+        handles, words = [self.line_[0], self.interval_[0]], ["estimate", f"{100 * confidence_level:g} % interval"]
         if self._low:
             handles, words = [], []
         if any(np.isfinite(mark.get_ydata()).any() for mark in self.changed_):
@@ -249,13 +249,13 @@ class DriftDisplay:
         return f"DriftDisplay({len(self._labels)} periods)"
 
 
-def _estimate(found: Any, name: str, level: float) -> tuple[float, Interval]:
+def _estimate(found: Any, name: str, confidence_level: float) -> tuple[float, Interval]:
     """A term of one period with its interval; the loss has none but that of a mean."""
     if name != Drift.LOSS:
-        return found.terms[name], found.interval(name, level)
+        return found.terms[name], found.interval(name, confidence_level)
     error = found._moments.std_error(dict.fromkeys(range(len(found.level_names)), 1.0))
-    margin = quantile(level, two_sided=True) * error
-    return found.risk, Interval(found.risk - margin, found.risk + margin, level, "clt")
+    margin = quantile(confidence_level, two_sided=True) * error
+    return found.risk, Interval(found.risk - margin, found.risk + margin, confidence_level, "clt")
 
 
 register(DriftDisplay, Drift)

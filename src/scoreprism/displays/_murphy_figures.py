@@ -162,7 +162,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
             colour = inks.line(name, curve.names)
             self._fill(axes, curve.theta, curve.low[:, t], curve.high[:, t], colour, 0.2)
             self.line_ += axes.plot(curve.theta, curve.values[:, t], **{**style, "color": colour, "label": name})
-        interval = f"{100 * curve.level:g} % intervals"
+        interval = f"{100 * curve.confidence_level:g} % intervals"
         legend(axes, inks, [*self.line_, self.band_[0]], [*curve.names, interval])
 
     def _panels(self, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:

@@ -32,9 +32,9 @@ class PipelineBootstrapDisplay:
     def __init__(self, result: PipelineBootstrap) -> None:
         self.result = result
 
-    def plot(self, ax: Any = None, *, level: float = 0.95, terms: Any = None) -> Self:
+    def plot(self, ax: Any = None, *, confidence_level: float = 0.95, terms: Any = None) -> Self:
         """Draw."""
-        confidence, names = parse_confidence(level), self.result.names
+        confidence, names = parse_confidence(confidence_level), self.result.names
         shown = list(names) if terms is None else [parse_choice(term, names, "each term") for term in terms]
         known = {name: self.result.interval(name, confidence) for name in shown}
         finite = [name for name in shown if np.isfinite(known[name].low)]
@@ -258,7 +258,7 @@ class PairedDisplay(Strips):
             what = f"Δ {_said(self.comparison.metric)}{of}: method − {self.comparison.reference}"
             more = _label(axes, what, *_beyond(beyond))
             parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
-            parts[f"{100 * self.comparison.level:g} % interval"] = self.interval_
+            parts[f"{100 * self.comparison.confidence_level:g} % interval"] = self.interval_
             _explain(axes, inks, parts, more)
         return self
 

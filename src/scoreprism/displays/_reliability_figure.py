@@ -107,7 +107,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
         self.band_.append(artist)
         everywhere = "uniform " if curve.uniform else ""
         swatch = artist if len(self.curves) == 1 else patch(inks.quiet)
-        return {f"{100 * curve.level:g} % {everywhere}{curve.band} band": swatch}
+        return {f"{100 * curve.confidence_level:g} % {everywhere}{curve.band} band": swatch}
 
     def _histogram(
         self, axes: Canvas, row: int, curve: ReliabilityCurve, style: Any, limits: tuple[float, float]

@@ -112,7 +112,7 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
         more = {"act on all": self.all_, "on none": self.none_}
         if self.band_:
             swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
-            more[f"{100 * first.level:g} % interval"] = swatch
+            more[f"{100 * first.confidence_level:g} % interval"] = swatch
         self._explain(axes, inks, more)
 
     def _seen(self) -> tuple[float, float]:
@@ -297,7 +297,7 @@ class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
 
 
 def _draw_inference(
-    result: MapInference, ax: Any = None, *, level: float | None = None, **options: Any
+    result: MapInference, ax: Any = None, *, confidence_level: float | None = None, **options: Any
 ) -> CalibrationMapDisplay:
     """The map, and its pointwise intervals where there are data."""
     if len(result.calibrator.classes_) > 2:
@@ -306,7 +306,7 @@ def _draw_inference(
     low, high = result.support
     x = np.unique(np.append(np.linspace(0.0, 1.0, 401), [low, high]))
     inner = np.clip(x, 1e-9, 1.0 - 1e-9)
-    band = result.law(inner, level=level)
+    band = result.law(inner, confidence_level=confidence_level)
     curve = CalibrationMap(
         name=result.calibrator.name, n=result.n, calibrator=result.calibrator, x=x, y=band.law, support=(low, high)
     )
@@ -315,7 +315,7 @@ def _draw_inference(
     colour = display.line_[0].get_color()
     fill = {"color": colour, "alpha": 0.18, "linewidth": 0}
     shade = display.ax_.fill_between(x[inside], band.low[inside], band.high[inside], **fill)
-    words = [result.calibrator.name, f"{100 * band.level:g} % at each score"]
+    words = [result.calibrator.name, f"{100 * band.confidence_level:g} % at each score"]
     with house_style():
         legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
     return display

@@ -295,7 +295,7 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         bars = axes.bar(place, value, width=0.7, color=inks.term("grouping"), linewidth=0)
         self.bar_ = list(bars)
         if not result.decomposition._population:
-            ends = [result.decomposition._shown_interval(name, result.level) for name in steps]
+            ends = [result.decomposition._shown_interval(name, result.confidence_level) for name in steps]
             low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))
             self.interval_ = [axes.vlines(place, low, high, color=inks.ink, linewidth=1.0)]
         axes.axhline(0.0, color=inks.quiet, linewidth=0.6)
@@ -443,7 +443,8 @@ def _curve_of(result: StagewiseDecomposition) -> StagewiseCurve:
         name=None, n=result.n, _backend=t._backend, names=("reliability", "refinement"), stages=t.numbers, risk=t.loss,
         values=np.column_stack([t.reliability, t.refinement]),
         low=np.column_stack([t.reliability_low, t.refinement_low]),
-        high=np.column_stack([t.reliability_high, t.refinement_high]), level=result.level, loss=result.loss,
+        high=np.column_stack([t.reliability_high, t.refinement_high]),
+        confidence_level=result.confidence_level, loss=result.loss,
     )  # fmt: skip
 
 

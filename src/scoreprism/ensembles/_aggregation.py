@@ -56,7 +56,7 @@ class Actions(TermTable):
     ----------
     names : tuple of str
         Actions, as in `ACTIONS`.
-    level : float
+    confidence_level : float
         Confidence level of the table.
 
     Examples
@@ -73,7 +73,7 @@ class Actions(TermTable):
     True
     """
 
-    level: float
+    confidence_level: float
     _moments: Moments
 
     @property
@@ -87,7 +87,7 @@ class Actions(TermTable):
         sign = 1.0 if b < a else -1.0
         return dict.fromkeys(range(min(a, b), max(a, b)), sign)
 
-    def gain(self, action: str, over: str = "leave", level: float | None = None) -> Interval:
+    def gain(self, action: str, over: str = "leave", confidence_level: float | None = None) -> Interval:
         """
         Confidence interval of what one action gains over another.
 
@@ -95,7 +95,7 @@ class Actions(TermTable):
         ----------
         action, over : str
             Names of actions.
-        level : float, optional
+        confidence_level : float, optional
             Confidence level; that of the table by default.
 
         Returns
@@ -103,12 +103,12 @@ class Actions(TermTable):
         Interval
             Of the difference of their mean losses, over − action.
         """
-        confidence = self.level if level is None else parse_confidence(level)
+        confidence = self.confidence_level if confidence_level is None else parse_confidence(confidence_level)
         step = self._step(action, over)
         value, margin = self._moments.value(step), quantile(confidence, two_sided=True) * self._moments.std_error(step)
         return Interval(value - margin, value + margin, confidence, "clt")
 
-    def least(self, action: str, over: str, level: float) -> float:
+    def least(self, action: str, over: str, confidence_level: float) -> float:
         """
         Lower confidence bound of what one action gains over another.
 
@@ -116,7 +116,7 @@ class Actions(TermTable):
         ----------
         action, over : str
             Names of actions.
-        level : float
+        confidence_level : float
             Confidence level.
 
         Returns
@@ -125,7 +125,7 @@ class Actions(TermTable):
             One-sided bound.
         """
         step = self._step(action, over)
-        return self._moments.value(step) - quantile(level, two_sided=False) * self._moments.std_error(step)
+        return self._moments.value(step) - quantile(confidence_level, two_sided=False) * self._moments.std_error(step)
 
     def _columns(self) -> dict[str, list[Any]]:
         gains = [self.gain(name) for name in self.names]
@@ -140,7 +140,7 @@ class Actions(TermTable):
         }
 
     def _title(self) -> str:
-        return f"What could be done, out of sample; gains over leaving it, {100 * self.level:g} % intervals"
+        return f"What could be done, out of sample; gains over leaving it, {100 * self.confidence_level:g} % intervals"
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -184,7 +184,7 @@ class AggregationDecomposition(Drawable, TermTable):
         Calibration gap that the disagreement predicts, and the observed one; None if the aggregate is no average.
     aggregate : str
         What the aggregate is.
-    level : float
+    confidence_level : float
         Confidence level of bounds and advice.
 
     Examples
@@ -204,7 +204,7 @@ class AggregationDecomposition(Drawable, TermTable):
     actions: Actions
     gap: AveragingGap | None
     aggregate: str
-    level: float
+    confidence_level: float
     _ensemble: Ensemble
     _seed: int
 
@@ -286,7 +286,7 @@ class AggregationDecomposition(Drawable, TermTable):
         return settle((*self.findings, *self.decomposition.findings))
 
     def _blocks(self) -> list[Block]:
-        return [self.decomposition.summary(self.level)._table(), self.actions._table(), *super()._blocks()]
+        return [self.decomposition.summary(self.confidence_level)._table(), self.actions._table(), *super()._blocks()]
 
 
 def aggregation_decomposition(
@@ -302,7 +302,7 @@ def aggregation_decomposition(
     q: ArrayLike | None = None,
     cv: object = 5,
     form: str = "debiased",
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: object = None,
@@ -351,7 +351,7 @@ def aggregation_decomposition(
         Folds.
     form : {"debiased", "difference", "plugin"}, default="debiased"
         How rows are filled.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of bounds, intervals and advice.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
@@ -388,14 +388,17 @@ def aggregation_decomposition(
     """
     chosen = get_loss(loss)
     parse_choice(form, FORMS, "form")
-    confidence = parse_confidence(level)
+    confidence = parse_confidence(confidence_level)
     seed = int(parse_random_state(random_state).integers(2**62))
     folds = list(cv) if hasattr(cv, "__next__") else cv  # type: ignore[call-overload]
     rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
     above = {"X": X, "q": q}
     ensemble = parse_ensemble(y_true, scores, aggregate, X, rows | above, weights=weights, seed=seed, cv=folds)
     distance = parse_clip(clip, ensemble.sample.k)
-    levels = (ensemble.block, *(level for level in ensemble.sample.levels if level.name == "Q"))
+    levels = (
+        ensemble.block,
+        *(confidence_level for confidence_level in ensemble.sample.levels if confidence_level.name == "Q"),
+    )
     ensemble = replace(ensemble, sample=replace(ensemble.sample, X=None, levels=()))  # the result keeps no features
     fit = ChainFit.of(
         replace(ensemble.alone, levels=levels), calibrator=calibrator, reference=reference, cv=folds,
@@ -453,7 +456,7 @@ def _actions(
     chain: Chain,
     loss: ProperLoss,
     clip: float | None,
-    level: float,
+    confidence_level: float,
 ) -> Actions:
     """The losses of everything that could be done; stacking where every training part has all classes."""
     sample = fit.sample
@@ -468,7 +471,7 @@ def _actions(
         losses["stack"] = fits.clipped(clip).losses(loss, sample.y)
     losses["keep the vector"] = vector
     moments = Moments.of(np.stack(list(losses.values())), np.empty((0, sample.n)), sample.weight, sample.groups)
-    return Actions(tuple(losses), sample.backend, level, moments)
+    return Actions(tuple(losses), sample.backend, confidence_level, moments)
 
 
 # ── conclusions ─────────────────────────────────────────────────────────────────────────────────────
@@ -484,20 +487,26 @@ def _conclude(found: AggregationDecomposition) -> Iterator[Finding]:
     if seen:
         yield from (Finding("do_not_act", because=one) for one in seen)
         return
-    about: dict[str, Any] = {"value": whole.risk, "confidence_level": found.level, "subject": found.aggregate}
-    of_whole = whole._concluded(found.level)
+    about: dict[str, Any] = {
+        "value": whole.risk,
+        "confidence_level": found.confidence_level,
+        "subject": found.aggregate,
+    }
+    of_whole = whole._concluded(found.confidence_level)
     yield from (one.about(found.aggregate) for one in of_whole if one.term == "reliability")
-    stacking = found.actions.least("stack", "recalibrate", found.level) if "stack" in found.actions.names else 0.0
+    stacking = (
+        found.actions.least("stack", "recalibrate", found.confidence_level) if "stack" in found.actions.names else 0.0
+    )
     if stacking > 0.0:
         yield Finding("stack", low=stacking, **about)
     doubted = doubts(whole.findings)
     if 2 in doubted:
         yield Finding("term_doubtful", term="projection", because=doubted[2])
         return
-    projection = whole._inference("projection").lower_bound(found.level).value
+    projection = whole._inference("projection").lower_bound(found.confidence_level).value
     if projection > 0.0:
         yield from _on_projection(found, projection, about, stacked=stacking > 0.0)
-    elif found.sufficiency is not None and found.sufficiency.pvalue < 1.0 - found.level:
+    elif found.sufficiency is not None and found.sufficiency.pvalue < 1.0 - found.confidence_level:
         yield Finding("members_insufficient", pvalue=found.sufficiency.pvalue, **about)
     else:
         yield Finding("members_add_nothing", **about)
@@ -509,7 +518,7 @@ def _on_projection(
 ) -> Iterator[Finding]:
     """Members know more than their aggregate: something richer than a stacker may use it."""
     over, what = ("stack", "stacking") if stacked else ("recalibrate", f"recalibrating {found.aggregate}")
-    beyond = found.actions.least("keep the vector", over, found.level)
+    beyond = found.actions.least("keep the vector", over, found.confidence_level)
     if beyond > 0.0:
         yield Finding("keep_members", low=beyond, **{**about, "subject": what})
     elif not stacked:

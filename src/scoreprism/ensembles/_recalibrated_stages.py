@@ -122,7 +122,7 @@ def recalibrate_stages(
     loss: str | ProperLoss = "log",
     calibrator: object = None,
     cv: object = 5,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: object = None,
@@ -151,7 +151,7 @@ def recalibrate_stages(
         The map; by default isotonic for two classes, temperature scaling for more.
     cv : int, splitter or iterable, default=5
         Folds.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level.
     sample_weight : array-like of shape (n,), optional
         Weights.
@@ -183,7 +183,7 @@ def recalibrate_stages(
     >>> bool(np.allclose(found.divergence + found.recalibrated_loss, found.loss))
     True
     """
-    confidence, chosen = parse_confidence(level), get_loss(loss)
+    confidence, chosen = parse_confidence(confidence_level), get_loss(loss)
     read = read_stages(stages, X, y_true)
     if read.given:
         refuse("stages to be recalibrated must be scores", "levels", "Pass the probabilities.")
@@ -195,7 +195,7 @@ def recalibrate_stages(
     seed = int(parse_random_state(random_state).integers(2**62))
     options = {"cv": parse_splits(cv, path), "random_state": seed}
     distance = parse_clip(clip, sample.k)
-    one = partial(_stage, calibrator=used, loss=chosen, level=confidence, clip=distance, options=options)
+    one = partial(_stage, calibrator=used, loss=chosen, confidence_level=confidence, clip=distance, options=options)
     found: list[_Line] = list(run_all(one, path.stages, n_jobs, "stages"))
     announce_by_stage(path, [said for _, _, said in found])
     name = used if isinstance(used, str) else getattr(used, "name", type(used).__name__)
@@ -213,7 +213,12 @@ _Line = tuple[list[float], FloatArray, list[Finding]]
 
 
 def _stage(
-    sample: Sample, calibrator: object, loss: ProperLoss, level: float, clip: float | None, options: dict[str, Any]
+    sample: Sample,
+    calibrator: object,
+    loss: ProperLoss,
+    confidence_level: float,
+    clip: float | None,
+    options: dict[str, Any],
 ) -> _Line:
     """One stage: its numbers, its recalibrated law, and what was found on the way, for workers cannot warn."""
     with collect_findings() as found:
@@ -221,9 +226,9 @@ def _stage(
         chain = fit.fit([loss], clip)
         d = decompose_each(chain, {str(loss): loss}, "debiased", clip)[str(loss)]
         best = decompose(sample, loss=loss, clip=clip, **options)
-        ends = d.interval("reliability", level)
+        ends = d.interval("reliability", confidence_level)
         whole = fit.maps[0].shared(fit.rows).fitted(fit.rows)(fit.rows.score)
-    cost = Amount.of(d._rows[:, 1] - best._rows[:, 1], d._weight, d._groups, level)
+    cost = Amount.of(d._rows[:, 1] - best._rows[:, 1], d._weight, d._groups, confidence_level)
     merged = merged_pairs(fit.rows.score, whole)
     numbers = [d.risk, d.terms["reliability"], ends.low, ends.high, d.terms["refinement"], merged]
     law = sample.by_given_row(chain.levels[1].law)

@@ -72,7 +72,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         Train the booster again on all rows, for as many rounds as were chosen; the map stays.
     cv : int or splitter, default=5
         Folds among the held-out rows.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the held-out rows and of the folds.
     n_jobs : int, optional
         Processes that stages are judged in.
@@ -114,7 +114,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         validation_fraction: float = 0.2,
         refit: bool = False,
         cv: Any = 5,
-        random_state: object = None,
+        random_state: object = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator

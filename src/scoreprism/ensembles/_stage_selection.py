@@ -112,7 +112,7 @@ class StageSelection(Drawable, TermTable):
         How the stage was taken from the curve, and the map.
     loss : ProperLoss
         The loss.
-    level : float
+    confidence_level : float
         Confidence level.
     n : int
         Number of rows.
@@ -142,7 +142,7 @@ class StageSelection(Drawable, TermTable):
     rule: str
     calibrator: str
     loss: ProperLoss
-    level: float
+    confidence_level: float
     n: int
     findings: tuple[Finding, ...] = ()
 
@@ -164,7 +164,9 @@ class StageSelection(Drawable, TermTable):
         dict
             Choices, gains and curves; numbers that are not finite are strings.
         """
-        plain = {key: getattr(self, key) for key in ("stage", "raw_stage", "rule", "calibrator", "level", "n")}
+        plain = {
+            key: getattr(self, key) for key in ("stage", "raw_stage", "rule", "calibrator", "confidence_level", "n")
+        }
         found: dict[str, Any] = encode(
             plain
             | {"loss": str(self.loss), "alike": list(self.alike), "chosen": [list(pair) for pair in self.chosen]}
@@ -231,7 +233,7 @@ def select_stage(
     calibrator: object = "fast",
     rule: str = "best",
     cv: object = 5,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: object = None,
@@ -262,7 +264,7 @@ def select_stage(
         error behind it; or the least, unless the stage with the least raw loss is within half a standard error of it.
     cv : int or splitter, default=5
         Folds of the maps, and of the nested choice that the gain is judged by.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of the intervals.
     sample_weight : array-like of shape (n,), optional
         Weights.
@@ -293,7 +295,7 @@ def select_stage(
     >>> bool(found.stage >= found.raw_stage)
     True
     """
-    confidence, chosen, how = parse_confidence(level), get_loss(loss), parse_choice(rule, RULES, "rule")
+    confidence, chosen, how = parse_confidence(confidence_level), get_loss(loss), parse_choice(rule, RULES, "rule")
     read = read_stages(stages, X, y_true)
     if read.given:
         refuse("select_stage must have scores", "levels, which need no recalibration", "Pass the probabilities.")
@@ -373,7 +375,7 @@ def select_along(
     calibrator: object,
     rule: str,
     cv: object,
-    level: float,
+    confidence_level: float,
     seed: object,
     n_jobs: int | None,
 ) -> StageSelection:
@@ -384,14 +386,14 @@ def select_along(
     raw, after, nested = map(np.stack, zip(*run_all(one, path.laws, n_jobs, "stages"), strict=True))
     curves = Curves(folds, raw, after)
     best, choice = curves.least(after), curves.choose(after, rule)
-    table = curves.table(path, best, level)
+    table = curves.table(path, best, confidence_level)
     picked = [curves.choose_without(f, nested[:, f], rule) for f in range(folds.count)]
-    alike = table.behind - quantile(level, two_sided=True) * table.behind_std_error <= 0.0
+    alike = table.behind - quantile(confidence_level, two_sided=True) * table.behind_std_error <= 0.0
     number = path.numbers.tolist()
     return StageSelection(
         ("refined", "raw"), sample.backend, number[choice], number[curves.least(raw)], table,
-        *curves.gains(picked, level), tuple(number[t] for t in np.flatnonzero(alike)),
-        tuple((number[a], number[b]) for a, b in picked), rule, learner.name, loss, level, sample.n,
+        *curves.gains(picked, confidence_level), tuple(number[t] for t in np.flatnonzero(alike)),
+        tuple((number[a], number[b]) for a, b in picked), rule, learner.name, loss, confidence_level, sample.n,
         (*path.findings, *_infinite(table)),
     )  # fmt: skip
 
@@ -427,11 +429,14 @@ class Curves:
         """The stage whose mean loss is least; the first of equals."""
         return int(np.argmin(self._means(lines, mask)))
 
-    def amount(self, rows: FloatArray, level: float, mask: Any = None) -> Amount:
+    def amount(self, rows: FloatArray, confidence_level: float, mask: Any = None) -> Amount:
         """Mean of rows, with its standard error."""
         some, weight, groups = slice(None) if mask is None else mask, self.folds.weight, self.folds.groups
         return Amount.of(
-            rows[some], None if weight is None else weight[some], None if groups is None else groups[some], level
+            rows[some],
+            None if weight is None else weight[some],
+            None if groups is None else groups[some],
+            confidence_level,
         )
 
     def choose(self, lines: FloatArray, rule: str, mask: Any = None) -> int:
@@ -455,18 +460,20 @@ class Curves:
         refined = int(np.argmin(nested)) if nested.ndim == 1 else self.choose(nested, rule, others)
         return refined, self.least(self.raw, others)
 
-    def gains(self, picked: Sequence[tuple[int, int]], level: float) -> tuple[Amount, Amount]:
+    def gains(self, picked: Sequence[tuple[int, int]], confidence_level: float) -> tuple[Amount, Amount]:
         """What the refined choices gain over the raw ones on rows that neither has seen."""
         refined, raw = (np.array([pair[side] for pair in picked])[self.folds.fold] for side in (0, 1))
         rows = np.arange(self.raw.shape[1])
         ours = self.after[refined, rows]
-        return self.amount(self.after[raw, rows] - ours, level), self.amount(self.raw[raw, rows] - ours, level)
+        return self.amount(self.after[raw, rows] - ours, confidence_level), self.amount(
+            self.raw[raw, rows] - ours, confidence_level
+        )
 
-    def table(self, path: StagePath, best: int, level: float) -> SelectionTable:
+    def table(self, path: StagePath, best: int, confidence_level: float) -> SelectionTable:
         """Both curves with their standard errors."""
         lines: list[list[float]] = []
         for raw, after in zip(self.raw, self.after, strict=True):
-            amounts = [self.amount(rows, level) for rows in (raw, after, after - self.after[best])]
+            amounts = [self.amount(rows, confidence_level) for rows in (raw, after, after - self.after[best])]
             lines.append([number for amount in amounts for number in (amount.value, amount.std_error)])
         columns = named_columns(SelectionTable, lines)
         return SelectionTable(numbers=frozen(path.numbers), _backend=path.sample.backend, **columns)

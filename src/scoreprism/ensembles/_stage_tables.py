@@ -31,7 +31,7 @@ class Amount:
         Estimate and standard error.
     low, high : float
         Ends of the interval.
-    level : float
+    confidence_level : float
         Confidence level.
 
     Examples
@@ -44,7 +44,7 @@ class Amount:
     std_error: float
     low: float
     high: float
-    level: float
+    confidence_level: float
 
     @classmethod
     def of(
@@ -52,7 +52,7 @@ class Amount:
         rows: FloatArray,
         weight: FloatArray | None,
         groups: IntArray | None,
-        level: float,
+        confidence_level: float,
         *,
         population: bool = False,
     ) -> Amount:
@@ -67,7 +67,7 @@ class Amount:
             Weights.
         groups : integer array of shape (n,) or None
             Clusters.
-        level : float
+        confidence_level : float
             Confidence level.
         population : bool, default=False
             Whether the rows are the whole population.
@@ -79,8 +79,8 @@ class Amount:
         """
         moments = Moments.of(rows[None], np.empty((0, rows.size)), weight, groups, population=population)
         value, error = moments.value({0: 1.0}), moments.std_error({0: 1.0})
-        margin = quantile(level, two_sided=True) * error
-        return cls(value, error, value - margin, value + margin, level)
+        margin = quantile(confidence_level, two_sided=True) * error
+        return cls(value, error, value - margin, value + margin, confidence_level)
 
     def to_dict(self) -> dict[str, Any]:
         """

@@ -138,7 +138,7 @@ class StagewiseDecomposition(Drawable, TermTable):
         "tilt": covariance of η_{t+1} − η_t with η_t. All are 0 for a martingale, up to their standard errors.
     increments : dict of str to list of Amount
         For the Brier loss. "square": E(η_{t+1} − η_t)², corrected for the noise of fitted laws.
-    level : float
+    confidence_level : float
         Confidence level.
     n : int
         Number of rows.
@@ -159,7 +159,7 @@ class StagewiseDecomposition(Drawable, TermTable):
     compression: Amount | None
     checks: dict[str, list[Amount]]
     increments: dict[str, list[Amount]]
-    level: float
+    confidence_level: float
 
     @property
     def n(self) -> int:
@@ -186,7 +186,7 @@ class StagewiseDecomposition(Drawable, TermTable):
         """The gains alone: what each stage of the grid adds to the ones before it."""
         return {name: value for name, value in self.terms.items() if name.startswith("gain ")}
 
-    def interval(self, term: str, level: float | None = None) -> Any:
+    def interval(self, term: str, confidence_level: float | None = None) -> Any:
         """
         Interval of a term of the chain.
 
@@ -194,7 +194,7 @@ class StagewiseDecomposition(Drawable, TermTable):
         ----------
         term : str
             One of `names`.
-        level : float, optional
+        confidence_level : float, optional
             Confidence level; that of the result by default.
 
         Returns
@@ -202,7 +202,9 @@ class StagewiseDecomposition(Drawable, TermTable):
         Interval
             Conditional on the class of laws that was fitted, for gains.
         """
-        return self.decomposition.interval(parse_choice(term, self.names, "term"), level or self.level)
+        return self.decomposition.interval(
+            parse_choice(term, self.names, "term"), confidence_level or self.confidence_level
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -229,7 +231,7 @@ class StagewiseDecomposition(Drawable, TermTable):
         exact = self.decomposition._population
         columns: dict[str, list[Any]] = {"term": list(self.names), "estimate": list(self.terms.values())}
         if not exact:
-            ends = [self.decomposition._shown_interval(name, self.level) for name in self.names]
+            ends = [self.decomposition._shown_interval(name, self.confidence_level) for name in self.names]
             columns["std_error"] = list(self.std_error.values())
             columns["low"], columns["high"] = [e.low for e in ends], [e.high for e in ends]
         if self.increments:
@@ -292,7 +294,7 @@ def stagewise_decomposition(
     features: bool | None = None,
     prediction: ArrayLike | None = None,
     cv: object = 5,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: object = None,
@@ -335,7 +337,7 @@ def stagewise_decomposition(
         With levels: a prediction known at the first stage; by default the first law itself.
     cv : int, splitter or iterable, default=5
         Folds, the same for all stages.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of the intervals.
     sample_weight : array-like of shape (n,), optional
         Weights.
@@ -371,7 +373,7 @@ def stagewise_decomposition(
     >>> bool(abs(sum(found.terms.values()) - found.decomposition.risk) < 1e-12)
     True
     """
-    confidence, chosen = parse_confidence(level), get_loss(loss)
+    confidence, chosen = parse_confidence(confidence_level), get_loss(loss)
     read = read_stages(stages, X, y_true)
     positions = _grid(grid, read.numbers, given=read.given)
     if isinstance(y_true, FiniteModel):
@@ -384,7 +386,9 @@ def stagewise_decomposition(
         refuse("`prediction` must come with levels", "scores, whose first stage is the prediction", "Leave it out.")
     beside = not _needs(stages) if features is None else features
     path = follow(read, y_true, X if beside else None, **rows)
-    above = tuple(level for level in path.sample.levels if beside and level.name == "Q")
+    above = tuple(
+        confidence_level for confidence_level in path.sample.levels if beside and confidence_level.name == "Q"
+    )
     path = replace(path, sample=replace(path.sample, levels=above))
     distance = parse_clip(clip, path.sample.k)
     seed = int(parse_random_state(random_state).integers(2**62))
@@ -446,12 +450,12 @@ def parse_splits(cv: Any, path: StagePath) -> Any:
 _Line = tuple[list[float], FloatArray | None, list[Finding]]
 
 
-def _stage(job: tuple[Sample, bool], loss: ProperLoss, level: float, options: dict[str, Any]) -> _Line:
+def _stage(job: tuple[Sample, bool], loss: ProperLoss, confidence_level: float, options: dict[str, Any]) -> _Line:
     """One stage decomposed; what was found on the way is handed back, for workers cannot warn."""
     sample, keep = job
     with collect_findings() as found:
         d = decompose(sample, loss=loss, **options)
-        reliability, refinement = (d.interval(name, level) for name in d.names)
+        reliability, refinement = (d.interval(name, confidence_level) for name in d.names)
         error = d._moments.std_error(dict.fromkeys(range(2), 1.0))
     numbers = [d.risk, error, d.terms["reliability"], reliability.low, reliability.high]
     numbers += [d.terms["refinement"], refinement.low, refinement.high]
@@ -459,11 +463,11 @@ def _stage(job: tuple[Sample, bool], loss: ProperLoss, level: float, options: di
 
 
 def _every_stage(
-    path: StagePath, loss: ProperLoss, level: float, options: dict[str, Any], n_jobs: int | None
+    path: StagePath, loss: ProperLoss, confidence_level: float, options: dict[str, Any], n_jobs: int | None
 ) -> tuple[StageTable, FloatArray]:
     """The table of stages, and the rows of the last one's refinement."""
     jobs = [(stage, number == path.numbers[-1]) for stage, number in zip(path.stages, path.numbers, strict=True)]
-    one = partial(_stage, loss=loss, level=level, options=options)
+    one = partial(_stage, loss=loss, confidence_level=confidence_level, options=options)
     found: list[_Line] = list(run_all(one, jobs, n_jobs, "stages"))
     announce_by_stage(path, [said for _, _, said in found])
     columns = named_columns(StageTable, [line for line, _, _ in found])
@@ -520,25 +524,29 @@ def _chain_names(numbers: Sequence[float], *, features: bool) -> tuple[tuple[str
 
 
 def _result(
-    found: Decomposition, table: StageTable, grid: NDArray[Any], compression: Amount | None, level: float
+    found: Decomposition, table: StageTable, grid: NDArray[Any], compression: Amount | None, confidence_level: float
 ) -> StagewiseDecomposition:
-    checks, increments = _check_martingale(found, grid.size, level)
+    checks, increments = _check_martingale(found, grid.size, confidence_level)
     numbers = tuple(grid.tolist())
     return StagewiseDecomposition(
-        found.names, table._backend, found, table, numbers, compression, checks, increments, level
+        found.names, table._backend, found, table, numbers, compression, checks, increments, confidence_level
     )
 
 
 # ── is the path of laws a martingale? (corollary 5.5) ───────────────────────────────────────────────
 
 
-def _check_martingale(found: Decomposition, steps: int, level: float) -> tuple[dict[str, Any], dict[str, Any]]:
+def _check_martingale(
+    found: Decomposition, steps: int, confidence_level: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Doob–Pythagoras and the martingale, for the Brier loss: from the laws Q_t and the scatter of fold models."""
     chain = found.chain
     if found.loss.name != "brier" or chain is None:
         return {}, {}
     weight, groups = chain.sample.weight, chain.sample.groups
-    mean = partial(Amount.of, weight=weight, groups=groups, level=level, population=chain.population)
+    mean = partial(
+        Amount.of, weight=weight, groups=groups, confidence_level=confidence_level, population=chain.population
+    )
     rows, laws = found._rows, [_narrow(one.law, chain) for one in chain.levels]
     amounts: dict[str, list[Amount]] = {"gap": [], "drift": [], "tilt": [], "square": []}
     for t in range(1, steps):
@@ -574,7 +582,13 @@ def _noise(chain: Chain, t: int) -> tuple[FloatArray | float, FloatArray | float
 
 
 def _known(
-    read: Stages, y_true: Any, prediction: Any, loss: ProperLoss, level: float, clip: float | None, rows: dict[str, Any]
+    read: Stages,
+    y_true: Any,
+    prediction: Any,
+    loss: ProperLoss,
+    confidence_level: float,
+    clip: float | None,
+    rows: dict[str, Any],
 ) -> StagewiseDecomposition:
     """The chain of laws that were given."""
     terms, names = _chain_names(read.numbers.tolist(), features=False)
@@ -584,15 +598,15 @@ def _known(
     chain = Chain(y_true, levels, names=terms, **rows)
     found = chain.decompose(loss, clip=clip)
     sample, losses = chain.sample, chain.clipped(found.clip)._losses(loss)[1:]
-    amounts = [Amount.of(line, sample.weight, sample.groups, level) for line in losses]
+    amounts = [Amount.of(line, sample.weight, sample.groups, confidence_level) for line in losses]
     value, error, low, high = np.array([(a.value, a.std_error, a.low, a.high) for a in amounts]).T
     none = np.zeros(value.size)
     table = StageTable(frozen(read.numbers), value, error, none, none, none, value, low, high, sample.backend)
-    return _result(found, table, read.numbers, None, level)
+    return _result(found, table, read.numbers, None, confidence_level)
 
 
 def _exact(
-    read: Stages, model: FiniteModel, loss: ProperLoss, positions: IntArray, level: float
+    read: Stages, model: FiniteModel, loss: ProperLoss, positions: IntArray, confidence_level: float
 ) -> StagewiseDecomposition:
     """Scores on the states of a finite population: Q_t are averages over cells of the path."""
     if read.given:
@@ -609,5 +623,5 @@ def _exact(
     a, b = reliability, refinement
     table = StageTable(frozen(read.numbers), risk, none, a, a, a, b, b, b, None)
     lost = float(refinement[-1] - found.terms["remaining"])
-    compression = Amount(lost, 0.0, lost, lost, level) if _whole_path(positions, len(laws)) else None
-    return _result(found, table, numbers, compression, level)
+    compression = Amount(lost, 0.0, lost, lost, confidence_level) if _whole_path(positions, len(laws)) else None
+    return _result(found, table, numbers, compression, confidence_level)

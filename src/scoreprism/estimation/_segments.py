@@ -91,7 +91,7 @@ class SegmentDecompositions(Drawable, TermTable):
         raw = {segment: d._inference(name).pvalue() for segment, d in self.decompositions.items()}
         return dict(zip(raw, holm(list(raw.values())), strict=True))
 
-    def lower_bounds(self, term: str = "reliability", level: float = 0.95) -> dict[Any, float]:
+    def lower_bounds(self, term: str = "reliability", confidence_level: float = 0.95) -> dict[Any, float]:
         """
         Lower bounds of a term that hold for all segments at once (Bonferroni).
 
@@ -99,7 +99,7 @@ class SegmentDecompositions(Drawable, TermTable):
         ----------
         term : str, default="reliability"
             A reliability or a gain of information.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Joint confidence level.
 
         Returns
@@ -107,7 +107,7 @@ class SegmentDecompositions(Drawable, TermTable):
         dict
             Segment → bound.
         """
-        each = 1.0 - (1.0 - parse_confidence(level)) / max(len(self.decompositions), 1)
+        each = 1.0 - (1.0 - parse_confidence(confidence_level)) / max(len(self.decompositions), 1)
         return {segment: d.lower_bound(term, each).value for segment, d in self.decompositions.items()}
 
     @property

@@ -65,7 +65,7 @@ class CorpBootstrap(TermTable):
             return dict(zip(self.names, self.replicates.std(axis=0, ddof=1).tolist(), strict=True))
 
     @described()
-    def interval(self, term: str, level: float = 0.95) -> Interval:
+    def interval(self, term: str, confidence_level: float = 0.95) -> Interval:
         """
         Percentile interval of a term.
 
@@ -79,7 +79,7 @@ class CorpBootstrap(TermTable):
             Quantiles of the replicates; NaN where the loss is infinite in some of them.
         """
         column = self.replicates[:, self.names.index(parse_choice(term, self.names, "term"))]
-        confidence = parse_confidence(level)
+        confidence = parse_confidence(confidence_level)
         tail = (1.0 - confidence) / 2.0
         with np.errstate(invalid="ignore"):
             low, high = np.quantile(column, [tail, 1.0 - tail]) if np.isfinite(column).all() else (np.nan, np.nan)
@@ -132,7 +132,7 @@ def corp_bootstrap(
     pos_label: object = None,
     classes: ArrayLike | None = None,
     clip: float | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
 ) -> CorpBootstrap:
     """
@@ -150,7 +150,7 @@ def corp_bootstrap(
         Weights: a row that is drawn twice counts with twice its weight. Rows of weight zero are not drawn.
     clip : float, optional
         Keep laws at least this far from 0.
-    random_state : int, Generator or None, optional
+    random_state : int, Generator or None, default=0
         Seed. Replicate b depends on it and on b alone, not on the number of replicates.
 
     Returns

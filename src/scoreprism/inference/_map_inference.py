@@ -50,7 +50,7 @@ class MapBand:
         The recalibrated law.
     low, high : array of shape (m,) or (m, K)
         Ends of the intervals, normal on the logit scale.
-    level : float
+    confidence_level : float
         Confidence level of each point.
 
     Examples
@@ -68,7 +68,7 @@ class MapBand:
     law: FloatArray
     low: FloatArray
     high: FloatArray
-    level: float
+    confidence_level: float
     _backend: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class MapBand:
             Ready for JSON.
         """
         columns = {name: getattr(self, name).tolist() for name in ("score", "law", "low", "high")}
-        found: dict[str, Any] = encode(columns | {"level": self.level})
+        found: dict[str, Any] = encode(columns | {"confidence_level": self.confidence_level})
         return found
 
     @described()
@@ -102,7 +102,7 @@ class MapBand:
         return make_frame(columns, backend or self._backend)
 
     def __repr__(self) -> str:
-        return f"MapBand: {self.score.shape[0]} scores, pointwise {100 * self.level:g} % intervals"
+        return f"MapBand: {self.score.shape[0]} scores, pointwise {100 * self.confidence_level:g} % intervals"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,7 +120,7 @@ class MapInference(Drawable, Noted, TermTable):
         The fitted map.
     covariance, model_covariance : array of shape (p, p)
         Sandwich and model-based covariance of the parameters; of log T for a temperature.
-    level : float
+    confidence_level : float
         Confidence level.
     n : int
         Rows with weight.
@@ -143,7 +143,7 @@ class MapInference(Drawable, Noted, TermTable):
     """
 
     calibrator: Calibrator
-    level: float
+    confidence_level: float
     n: int
     n_groups: int | None
     findings: tuple[Finding, ...]
@@ -182,7 +182,7 @@ class MapInference(Drawable, Noted, TermTable):
         """Standard errors, from the sandwich."""
         return dict(zip(self.names, self._errors(self._sandwich.robust).tolist(), strict=True))
 
-    def interval(self, name: str, level: float | None = None) -> Interval:
+    def interval(self, name: str, confidence_level: float | None = None) -> Interval:
         """
         Wald interval of a parameter; of log T for a temperature, so that it stays positive.
 
@@ -190,7 +190,7 @@ class MapInference(Drawable, Noted, TermTable):
         ----------
         name : str
             A parameter.
-        level : float, optional
+        confidence_level : float, optional
             Confidence level; that of the call by default.
 
         Returns
@@ -199,7 +199,7 @@ class MapInference(Drawable, Noted, TermTable):
             Its ends.
         """
         i = self.names.index(parse_choice(name, self.names, "name"))
-        confidence = self.level if level is None else parse_confidence(level)
+        confidence = self.confidence_level if confidence_level is None else parse_confidence(confidence_level)
         half = self._quantile(confidence) * math.sqrt(self._sandwich.robust[i, i])
         ends = self._shown(self._scheme.theta[i] + np.array([-half, half]))
         return Interval(float(ends.min()), float(ends.max()), confidence, "wald, sandwich")
@@ -218,7 +218,7 @@ class MapInference(Drawable, Noted, TermTable):
         parts = {"degrees": {"df": float(df)}}
         return TestResult(statistic, float(p), "wald", f"the map is the identity: {claim}", self.n, 0, parts)
 
-    def law(self, y_proba: ArrayLike, *, level: float | None = None) -> MapBand:
+    def law(self, y_proba: ArrayLike, *, confidence_level: float | None = None) -> MapBand:
         """
         The recalibrated law of any scores, with pointwise intervals by the delta method on the logit scale.
 
@@ -226,7 +226,7 @@ class MapInference(Drawable, Noted, TermTable):
         ----------
         y_proba : array-like of shape (m,) or (m, K)
             Scores.
-        level : float, optional
+        confidence_level : float, optional
             Confidence level; that of the call by default.
 
         Returns
@@ -239,7 +239,7 @@ class MapInference(Drawable, Noted, TermTable):
         if n_classes(score) != k:
             refuse(f"`y_proba` must have {k} classes, as in the fit", f"{n_classes(score)}", "Pass the same columns.")
         score = as_vector(score) if k == 2 else score
-        confidence = self.level if level is None else parse_confidence(level)
+        confidence = self.confidence_level if confidence_level is None else parse_confidence(confidence_level)
         cov = self._sandwich.robust
         laws, errors = [], []
         for _, p, design in self._scheme.blocks(score, self._scheme.theta):
@@ -260,7 +260,7 @@ class MapInference(Drawable, Noted, TermTable):
         *,
         loss: str | ProperLoss = "log",
         method: str = "profile",
-        level: float | None = None,
+        confidence_level: float | None = None,
     ) -> MapSummary:
         """
         How far the map is from the identity, over the scores.
@@ -276,7 +276,7 @@ class MapInference(Drawable, Noted, TermTable):
             The extremes of the summary over the Wald ellipsoid of one degree of freedom, with the sampling of the
             scores added, and 0 for the lower end where the identity is not rejected; or estimate ± z · standard error,
             which breaks down near the identity. Far from it they agree.
-        level : float, optional
+        confidence_level : float, optional
             Confidence level; that of the call by default.
 
         Returns
@@ -286,14 +286,14 @@ class MapInference(Drawable, Noted, TermTable):
         """
         word = parse_choice(kind, MAP_SUMMARIES, "kind")
         how = parse_choice(method, ("profile", "delta"), "method")
-        confidence = self.level if level is None else parse_confidence(level)
+        confidence = self.confidence_level if confidence_level is None else parse_confidence(confidence_level)
         judged = get_loss(loss) if word == "reliability" else None
         if judged is not None:
             judged.require_classes(self._score)
         functional = Functional(self._scheme, self._score, self._weight, rows_of(word, judged), word == "rms")
         name = word if judged is None else f"reliability ({judged!s})"
         near = not self.test.pvalue < 1.0 - confidence
-        given = {"level": confidence, "z": self._quantile(confidence)}
+        given = {"confidence_level": confidence, "z": self._quantile(confidence)}
         return summarise(functional, self._sandwich, name, how, near=near, **given)
 
     def to_dict(self) -> dict[str, Any]:
@@ -312,7 +312,7 @@ class MapInference(Drawable, Noted, TermTable):
                 "covariance": self._sandwich.robust.tolist(),
                 "model_covariance": self._sandwich.model.tolist(),
                 "test": self.test.to_dict(),
-                "level": self.level,
+                "confidence_level": self.confidence_level,
                 "n": self.n,
                 "n_groups": self.n_groups,
                 "factor": self.factor,
@@ -335,13 +335,13 @@ class MapInference(Drawable, Noted, TermTable):
         errors: FloatArray = np.sqrt(np.diag(covariance))
         return errors * self._shown(self._scheme.theta) if self._scheme.log else errors
 
-    def _quantile(self, level: float) -> float:
+    def _quantile(self, confidence_level: float) -> float:
         """Normal; Student's with G − 1 degrees of freedom for G clusters."""
         if self.n_groups is None:
-            return quantile(level, two_sided=True)
+            return quantile(confidence_level, two_sided=True)
         from scipy.special import stdtrit
 
-        return float(stdtrit(self.n_groups - 1, 0.5 + level / 2.0))
+        return float(stdtrit(self.n_groups - 1, 0.5 + confidence_level / 2.0))
 
     def _columns(self) -> dict[str, list[Any]]:
         ends = [self.interval(name) for name in self.names]
@@ -357,7 +357,8 @@ class MapInference(Drawable, Noted, TermTable):
 
     def _title(self) -> str:
         rows = f"{self.n} rows" if self.n_groups is None else f"{self.n} rows in {self.n_groups} groups"
-        return f"{type(self.calibrator).__name__} on {rows}, sandwich standard errors, {100 * self.level:g} % intervals"
+        level = f"{100 * self.confidence_level:g} %"
+        return f"{type(self.calibrator).__name__} on {rows}, sandwich standard errors, {level} intervals"
 
     def _footer(self) -> list[str]:
         return [f"Identity: {write_pvalue(self.test.pvalue)} (Wald)"]
@@ -376,7 +377,7 @@ def map_inference(
     groups: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     small_sample: bool = True,
 ) -> MapInference:
     """
@@ -410,7 +411,7 @@ def map_inference(
     >>> bool(found.interval("temperature").low < 2 < found.interval("temperature").high)
     True
     """
-    confidence = parse_confidence(level)
+    confidence = parse_confidence(confidence_level)
     corrected = parse_flag(small_sample, "small_sample")
     if not isinstance(calibrator, (str, Calibrator)):
         what = type(calibrator).__name__
@@ -441,7 +442,7 @@ def map_inference(
         names=scheme.names,
         _backend=sample.backend,
         calibrator=fitted,
-        level=confidence,
+        confidence_level=confidence,
         n=sample.n,
         n_groups=None if clusters is None else int(clusters.max()) + 1,
         findings=(*scheme.findings, *findings),

@@ -89,7 +89,8 @@ class MapSummary(Noted):
 
     def __repr__(self) -> str:
         i = self.interval
-        head = f"{self.kind} {self.value:.5f}, {100 * i.level:g} % interval {i.low:.5f} to {i.high:.5f} ({i.method}); "
+        level = f"{100 * i.confidence_level:g} %"
+        head = f"{self.kind} {self.value:.5f}, {level} interval {i.low:.5f} to {i.high:.5f} ({i.method}); "
         more = f"standard error {self.std_error:.5f}; plug-in {self.plugin:.5f}"
         return "\n".join([head + more, *(f"  note: {note}" for note in self.notes)])
 
@@ -199,7 +200,7 @@ def _search(functional: Functional, theta: FloatArray, root: FloatArray, radius:
 
 
 def summarise(
-    functional: Functional, found: Sandwich, name: str, how: str, *, level: float, z: float, near: bool
+    functional: Functional, found: Sandwich, name: str, how: str, *, confidence_level: float, z: float, near: bool
 ) -> MapSummary:
     """Estimate and interval, where z is the quantile of the level and `near` that the identity is not rejected."""
     theta = functional.scheme.theta
@@ -207,7 +208,7 @@ def summarise(
         plugin, variance, sampling = spread_of(functional, found, theta)
     if not math.isfinite(plugin):
         moved = Finding("assumption", facts={"of": "moved_edge"})
-        nothing = Interval(math.nan, math.nan, level, how)
+        nothing = Interval(math.nan, math.nan, confidence_level, how)
         return MapSummary(name, plugin, math.nan, plugin, math.nan, nothing, near, (moved,))
     root, _ = root_of(found.robust)
     if how == "delta":
@@ -219,14 +220,16 @@ def summarise(
         high = plugin + math.hypot(max(most, plugin) - plugin, z * math.sqrt(sampling))
     bias = noise_bias(functional, theta, root, plugin)
     value = max(plugin - bias, 0.0) if name in _NORMS else plugin - bias
-    ends = Interval(max(low, 0.0), high, level, how)
-    return MapSummary(name, value, math.sqrt(variance), plugin, bias, ends, near, _caution(how, level) if near else ())
+    ends = Interval(max(low, 0.0), high, confidence_level, how)
+    return MapSummary(
+        name, value, math.sqrt(variance), plugin, bias, ends, near, _caution(how, confidence_level) if near else ()
+    )
 
 
-def _caution(method: str, level: float) -> tuple[Finding, ...]:
+def _caution(method: str, confidence_level: float) -> tuple[Finding, ...]:
     """The identity map is not rejected: what that means for the interval."""
     how = "near_delta" if method == "delta" else "near_profile"
-    return (Finding("assumption", confidence_level=level, facts={"of": how}),)
+    return (Finding("assumption", confidence_level=confidence_level, facts={"of": how}),)
 
 
 def root_of(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -47,7 +47,7 @@ class SampleSize:
         Standard deviation of the rows ℓ(S, Y) − ℓ(C, Y).
     loss : str
         The loss.
-    power, level : float
+    power, confidence_level : float
         Probability to see it, and confidence level of the lower bound.
     n_test : int or None
         Rows that the most powerful test of calibration would need if C were known: no test does with fewer, not
@@ -66,7 +66,7 @@ class SampleSize:
     sd: float
     loss: str
     power: float
-    level: float
+    confidence_level: float
     n_test: int | None
     assumptions: tuple[str, ...]
 
@@ -85,7 +85,7 @@ class SampleSize:
             Φ(√n · reliability / sd − z_level).
         """
         rows = parse_count(n, "n", 1)
-        z = NormalDist().inv_cdf(self.level)
+        z = NormalDist().inv_cdf(self.confidence_level)
         return NormalDist().cdf(math.sqrt(rows) * self.reliability / self.sd - z)
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class SampleSize:
     def __repr__(self) -> str:
         shown = f"{self.n} rows show a reliability of {self.reliability:.4g} ({self.loss} loss) with probability"
         lines = [
-            f"{shown} {self.power:g}: lower bound above 0 at level {self.level:g}",
+            f"{shown} {self.power:g}: lower bound above 0 at confidence {self.confidence_level:g}",
             f"  standard deviation of the loss differences: {self.sd:.4g}",
         ]
         if self.n_test is not None:
@@ -115,7 +115,7 @@ def required_sample_size(
     reliability: float | None = None,
     loss: str | ProperLoss | None = None,
     power: float = 0.8,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     y_proba: ArrayLike | None = None,
     base_rate: float | None = None,
     alternative: str = "shift",
@@ -137,7 +137,7 @@ def required_sample_size(
         The loss: "log", or that of the pilot.
     power : float, default=0.8
         Probability to see it.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of the lower bound.
     y_proba : array-like of shape (m,) or (m, K), optional
         Scores as they will come. C is then the `alternative` that has this reliability, and σ is exact.
@@ -173,20 +173,21 @@ def required_sample_size(
     >>> required_sample_size(reliability=0.001, loss="brier", y_proba=[0.1, 0.3, 0.6, 0.8], alternative="slope").n
     4266
     >>> required_sample_size(reliability=0.005, base_rate=0.05)
-    2772 rows show a reliability of 0.005 (log loss) with probability 0.8: lower bound above 0 at level 0.95
+    2772 rows show a reliability of 0.005 (log loss) with probability 0.8: lower bound above 0 at confidence 0.95
       standard deviation of the loss differences: 0.1059
       a test of calibration needs at least 619 rows
       assumed: true log-odds are 0.4064 above those of the score given
       assumed: C known; independent rows
     """
     chance = parse_number(power, "power", "a probability between 0 and 1", lambda v: 0.0 < v < 1.0)
-    confidence = parse_confidence(level)
+    confidence = parse_confidence(confidence_level)
     family = parse_choice(alternative, _ALTERNATIVES, "alternative")
     _require_one_source(y_proba, base_rate, pilot)
     normal = NormalDist()
     z = normal.inv_cdf(confidence), normal.inv_cdf(chance)
     if sum(z) <= 0.0:
-        refuse("`power` must be above 1 − `level`", f"power {chance:g} at level {confidence:g}", "Raise one of them.")
+        got = f"power {chance:g} at confidence {confidence:g}"
+        refuse("`power` must be above 1 − `confidence_level`", got, "Raise one of them.")
     if pilot is not None:
         target, sd, name, notes = _from_pilot(pilot, reliability, loss)
         n_test = None

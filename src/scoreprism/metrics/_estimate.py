@@ -27,7 +27,7 @@ class Inference(ABC):
         """Standard error."""
 
     @abstractmethod
-    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         """Confidence interval."""
 
 
@@ -59,10 +59,10 @@ class Wald(Inference):
     def std_error(self) -> float:
         return math.hypot(self._error, self._beyond(ONE_SIGMA))
 
-    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        half = quantile(level, two_sided=True) * self._error + self._beyond(0.5 * (1.0 - level))
+    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+        half = quantile(confidence_level, two_sided=True) * self._error + self._beyond(0.5 * (1.0 - confidence_level))
         low, high = self._value - half, self._value + half
-        return Interval(max(low, self._low), min(high, self._high), level, self._label)
+        return Interval(max(low, self._low), min(high, self._high), confidence_level, self._label)
 
 
 class Absent(Inference):
@@ -78,7 +78,7 @@ class Absent(Inference):
     def std_error(self) -> float:
         self._refuse()
 
-    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         self._refuse()
 
 
@@ -138,10 +138,10 @@ class Estimate(float):
 
     def interval(
         self,
-        level: float = 0.95,
+        confidence_level: float = 0.95,
         *,
         n_resamples: int = 1000,
-        random_state: object = None,
+        random_state: object = 0,
         method: str | None = None,
     ) -> Interval:
         """
@@ -149,11 +149,11 @@ class Estimate(float):
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
         n_resamples : int, default=1000
             Number of resamples, where resamples are needed.
-        random_state : int, Generator or None, optional
+        random_state : int, Generator or None, default=0
             Seed. Replicate b depends on it and on b alone, not on the number of replicates.
         method : {"any-shape", "scaled", "hull", "basic", "percentile"}, optional
             How resamples become an interval: "scaled" by default, "hull" for smECE. Metrics of a smoothed curve (ICI,
@@ -165,7 +165,7 @@ class Estimate(float):
         Interval
             Its ``method`` says how it was made.
         """
-        confidence, count = parse_confidence(level), parse_count(n_resamples, "n_resamples", 2)
+        confidence, count = parse_confidence(confidence_level), parse_count(n_resamples, "n_resamples", 2)
         if not self._inference.has_methods:
             require_no_method(method)
         return self._inference.interval(confidence, count, random_state, method)

@@ -91,15 +91,15 @@ class GapInference(Inference):
         moved = self.curve.missing(tail)
         return 0.0 if moved == 0.0 or self.norm.reach is None else self.norm.reach(moved, mass)
 
-    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         chosen = self.default if method is None else parse_choice(method, GAP_INTERVALS, "method")
         gap, mass, noise = self._replicates(n_resamples, random_state)
-        tail = 0.5 * (1.0 - level)
+        tail = 0.5 * (1.0 - confidence_level)
         centre = float(self.norm(gap, mass))
         found = []
         if chosen in ("scaled", "hull"):
             low, high = self._scaled(gap, mass, noise, centre, tail)
-            more = quantile(level, two_sided=True) * self._mass_error
+            more = quantile(confidence_level, two_sided=True) * self._mass_error
             down, up = (math.hypot(max(part, 0.0), more) for part in (self.estimate - low, high - self.estimate))
             found.append((self.estimate - down, self.estimate + up) if more > 0.0 else (low, high))
         if chosen != "scaled":
@@ -110,7 +110,7 @@ class GapInference(Inference):
         low, high = min(low for low, _ in found) - reach, max(high for _, high in found) + reach
         ends = np.clip([low, high], 0.0, 1.0) ** self.power  # no gap of probabilities is longer than 1
         label = f"bootstrap, {chosen}" + (", widened for the outcome that did not occur" if reach > 0.0 else "")
-        return Interval(float(ends[0]), float(ends[1]), level, label)
+        return Interval(float(ends[0]), float(ends[1]), confidence_level, label)
 
     def _scaled(
         self, gap: FloatArray, mass: FloatArray, noise: FloatArray, centre: float, tail: float
@@ -210,30 +210,32 @@ class ShapeInference(Inference):
     def std_error(self) -> float:
         return self.inner.std_error
 
-    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         chosen = "any-shape" if method is None else parse_choice(method, SHAPE_INTERVALS, "method")
         if isinstance(self.inner, Absent) or chosen != "any-shape":
-            return self.inner.interval(level, n_resamples, random_state, None if chosen == "any-shape" else chosen)
+            return self.inner.interval(
+                confidence_level, n_resamples, random_state, None if chosen == "any-shape" else chosen
+            )
         try:
-            low, high = self.ends(self.rows, level, n_resamples, random_state)
+            low, high = self.ends(self.rows, confidence_level, n_resamples, random_state)
         except ScoreprismError:  # too few rows, or one outcome: C cannot be fitted out of sample
-            return self.inner.interval(level, n_resamples, random_state, None)
-        return Interval(min(low, self.estimate), max(high, self.estimate), level, "any shape")
+            return self.inner.interval(confidence_level, n_resamples, random_state, None)
+        return Interval(min(low, self.estimate), max(high, self.estimate), confidence_level, "any shape")
 
 
-def squared_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
+def squared_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[float, float]:
     """Ends of E(S − C)²."""
-    found = _brier(rows)._interval("reliability", level)
+    found = _brier(rows)._interval("reliability", confidence_level)
     return found.low, found.high
 
 
-def _calibrated(rows: Rows, level: float) -> bool:
+def _calibrated(rows: Rows, confidence_level: float) -> bool:
     """Whether the scores may be calibrated: sides of neighbours go together, so that chance alone looks like gaps."""
     pvalue = _brier(rows).calibration_pvalue
-    return pvalue is not None and pvalue > 1.0 - level
+    return pvalue is not None and pvalue > 1.0 - confidence_level
 
 
-def absolute_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
+def absolute_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[float, float]:
     """
     Ends of E|S − C|.
 
@@ -246,8 +248,12 @@ def absolute_ends(rows: Rows, level: float, *_: object) -> tuple[float, float]:
     side = np.sign(fits.mean_law - rows.law)
     found = side * (rows.y - rows.law)
     error = math.sqrt(float(rows.share**2 @ (found - rows.mean(found)) ** 2))
-    low = 0.0 if _calibrated(rows, level) else rows.mean(found) - quantile(level, two_sided=True) * error
-    return max(low, 0.0), math.sqrt(squared_ends(rows, level)[1])
+    low = (
+        0.0
+        if _calibrated(rows, confidence_level)
+        else rows.mean(found) - quantile(confidence_level, two_sided=True) * error
+    )
+    return max(low, 0.0), math.sqrt(squared_ends(rows, confidence_level)[1])
 
 
 class TreeCurve(GapCurve):
@@ -286,14 +292,14 @@ class TreeCurve(GapCurve):
 def quantile_ends(norm: Norm) -> Callable[..., tuple[float, float]]:
     """Ends of a quantile of |S − C|, by resamples of a tree of local shifts; the largest is at least the mean."""
 
-    def ends(rows: Rows, level: float, n_resamples: int, random_state: object) -> tuple[float, float]:
+    def ends(rows: Rows, confidence_level: float, n_resamples: int, random_state: object) -> tuple[float, float]:
         curve = rows.kept("tree curve", lambda: TreeCurve(rows))
         found = GapInference(curve, norm, size_of(curve, norm), 1, "hull").interval(
-            level, n_resamples, random_state, None
+            confidence_level, n_resamples, random_state, None
         )
-        if _calibrated(rows, level):
+        if _calibrated(rows, confidence_level):
             return 0.0, found.high
-        least = absolute_ends(rows, level)[0] if norm is largest else 0.0
+        least = absolute_ends(rows, confidence_level)[0] if norm is largest else 0.0
         return max(found.low, least), max(found.high, least)
 
     return ends

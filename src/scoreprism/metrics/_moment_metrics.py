@@ -58,10 +58,10 @@ class _Against(Inference):
         low, high = betaincinv(events + 0.5, self.size - events + 0.5, [tail, 1.0 - tail])
         return float(low), float(high)
 
-    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        unseen = self.rows.unseen(0.5 * (1.0 - level))
-        ends = self._rate_ends(0.5 * (1.0 - level), unseen)
-        spread = quantile(level, two_sided=True) * math.sqrt(self.covariance[1, 1])
+    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+        unseen = self.rows.unseen(0.5 * (1.0 - confidence_level))
+        ends = self._rate_ends(0.5 * (1.0 - confidence_level), unseen)
+        spread = quantile(confidence_level, two_sided=True) * math.sqrt(self.covariance[1, 1])
         product = math.sqrt(self.covariance[0, 0] * self.covariance[1, 1])
         alike = float(self.covariance[0, 1]) / product if product > 0.0 and unseen == 0.0 else 0.0
         if self.ratio:
@@ -70,8 +70,10 @@ class _Against(Inference):
             parts = [abs(end - self.rate) for end in ends]
         below, above = (math.sqrt(max(p**2 + spread**2 - 2.0 * alike * p * spread, 0.0)) for p in parts)
         if self.ratio:
-            return Interval(self.value * math.exp(-below), self.value * math.exp(above), level, "Jeffreys, logarithm")
-        return Interval(max(self.value - below, -1.0), min(self.value + above, 1.0), level, "Jeffreys")
+            return Interval(
+                self.value * math.exp(-below), self.value * math.exp(above), confidence_level, "Jeffreys, logarithm"
+            )
+        return Interval(max(self.value - below, -1.0), min(self.value + above, 1.0), confidence_level, "Jeffreys")
 
 
 class _Imbalance(GapCurve):

@@ -81,7 +81,7 @@ class MetricTable(Noted, TermTable):
         Interval of each; NaN ends where there is none, and then its ``method`` says why.
     n : int
         Number of rows that have weight.
-    level : float
+    confidence_level : float
         Confidence level.
     findings : tuple of Finding
         What could not be computed, and why.
@@ -99,7 +99,7 @@ class MetricTable(Noted, TermTable):
     estimates: dict[str, Estimate]
     intervals: dict[str, Interval]
     n: int
-    level: float
+    confidence_level: float
     findings: tuple[Finding, ...]
 
     @property
@@ -128,7 +128,7 @@ class MetricTable(Noted, TermTable):
         }
         return {
             "n": self.n,
-            "level": self.level,
+            "confidence_level": self.confidence_level,
             "metrics": table,
             "findings": [one.to_dict() for one in self.findings],
         }
@@ -162,7 +162,7 @@ class MetricTable(Noted, TermTable):
         }
 
     def _title(self) -> str:
-        return f"Metrics of {write_count(self.n)} rows\n[{write_percent(self.level)} intervals]"
+        return f"Metrics of {write_count(self.n)} rows\n[{write_percent(self.confidence_level)} intervals]"
 
     def _footer(self) -> list[str]:
         lines = [f"{name}: {value.method}" for name, value in self.estimates.items()]
@@ -203,12 +203,12 @@ def evaluate(
     y_proba: ArrayLike | None = None,
     *,
     metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None = None,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     n_resamples: int = 1000,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    random_state: object = None,
+    random_state: object = 0,
 ) -> MetricTable:
     """
     Many metrics of one prediction, with intervals from one set of resamples.
@@ -220,7 +220,7 @@ def evaluate(
         that are made for the number of classes; of these, one that the data do not allow is left out with a note.
     n_resamples : int, default=1000
         Number of resamples.
-    random_state : int, Generator or None, optional
+    random_state : int, Generator or None, default=0
         Seed of the resamples: each metric sees the same ones, and `Estimate.interval` with this seed gives its
         interval.
 
@@ -239,7 +239,7 @@ def evaluate(
     ['estimate', 'high', 'low', 'method', 'pvalue', 'std_error']
     """
     rows = parse_rows(y_true, y_proba, sample_weight, pos_label, classes)
-    confidence, count = parse_confidence(level), parse_count(n_resamples, "n_resamples", 2)
+    confidence, count = parse_confidence(confidence_level), parse_count(n_resamples, "n_resamples", 2)
     rng = parse_random_state(random_state)
     whole = isinstance(random_state, (int, np.integer))
     seed = int(random_state) if whole else int(rng.integers(2**63))  # type: ignore[call-overload]
@@ -264,8 +264,8 @@ def _call(name: str, rows: Rows, options: dict[str, Any]) -> Estimate:
     return METRICS[name].of_rows(rows, **options)
 
 
-def _interval(value: Estimate, level: float, count: int, seed: int) -> Interval:
+def _interval(value: Estimate, confidence_level: float, count: int, seed: int) -> Interval:
     try:
-        return value._inference.interval(level, count, seed, None)
+        return value._inference.interval(confidence_level, count, seed, None)
     except UnavailableError as error:
-        return Interval(np.nan, np.nan, level, f"none: {error}")
+        return Interval(np.nan, np.nan, confidence_level, f"none: {error}")

@@ -156,12 +156,12 @@ class Projected(Inference):
     def std_error(self) -> float:
         return float(self._replicates(200, 0).std(ddof=1))
 
-    def interval(self, level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
+    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         if method is not None:
             parse_choice(method, ("percentile",), "method")
-        tail = 0.5 * (1.0 - level)
+        tail = 0.5 * (1.0 - confidence_level)
         low, high = np.quantile(self._replicates(n_resamples, random_state), [tail, 1.0 - tail])
-        return Interval(float(low), float(high), level, "bootstrap, percentile")
+        return Interval(float(low), float(high), confidence_level, "bootstrap, percentile")
 
 
 def _coupling(a: FloatArray, wa: FloatArray, b: FloatArray, wb: FloatArray, p: int) -> float:

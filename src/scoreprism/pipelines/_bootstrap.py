@@ -175,7 +175,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
 
     # ── intervals ───────────────────────────────────────────────────────────────────────────────────
 
-    def interval(self, term: str, level: float = 0.95, method: str = "normal") -> Interval:
+    def interval(self, term: str, confidence_level: float = 0.95, method: str = "normal") -> Interval:
         """
         Confidence interval of a quantity.
 
@@ -183,7 +183,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         ----------
         term : str
             One of `names`.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
         method : {"normal", "percentile", "corrected", "basic"}, default="normal"
             "normal" is the estimate ± z standard errors; "corrected" the same after subtracting the shift of the
@@ -196,7 +196,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
             Cut at 0 for quantities that cannot be negative in the population, unless the test rows are taken as they
             are; NaN where a loss is infinite.
         """
-        name, confidence = parse_choice(term, self.names, "term"), parse_confidence(level)
+        name, confidence = parse_choice(term, self.names, "term"), parse_confidence(confidence_level)
         chosen = parse_choice(method, METHODS, "method")
         draws = self._draws(name, self._last)
         if not np.isfinite(draws).all() or not math.isfinite(self.terms[name]):
@@ -205,12 +205,12 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         floor = 0.0 if name in _NONNEGATIVE and self.resample_test else -math.inf
         return Interval(max(low, floor), max(high, floor), confidence, chosen)
 
-    def _ends(self, name: str, draws: FloatArray, level: float, method: str) -> tuple[float, float]:
+    def _ends(self, name: str, draws: FloatArray, confidence_level: float, method: str) -> tuple[float, float]:
         estimate = self.terms[name]
         if method in ("percentile", "basic"):
-            low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2]).tolist()
+            low, high = np.quantile(draws, [0.5 - confidence_level / 2, 0.5 + confidence_level / 2]).tolist()
             return (low, high) if method == "percentile" else (2 * estimate - high, 2 * estimate - low)
-        margin = quantile(level, two_sided=True) * self.std_error[name]
+        margin = quantile(confidence_level, two_sided=True) * self.std_error[name]
         centre = estimate - (self._shift(name) if method == "corrected" else 0.0)
         return centre - margin, centre + margin
 
@@ -268,7 +268,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
             "loss": str(self.loss),
             **{name: getattr(self, name) for name in first},
             "intervals": {name: [one.low, one.high] for name, one in intervals.items()},
-            "level": 0.95,
+            "confidence_level": 0.95,
             "variance": self.variance,
             "advice": self.advice,
             "findings": [one.to_dict() for one in self._findings()],
@@ -369,7 +369,7 @@ def pipeline_bootstrap(
     resample_test: bool = True,
     clip: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
 ) -> PipelineBootstrap | dict[str, PipelineBootstrap]:
     """
@@ -413,7 +413,7 @@ def pipeline_bootstrap(
         A file that keeps finished replicates: a run that was interrupted, or is repeated with more replicates,
         continues from it with the same result. A file of another problem is refused: other rows, options, parameters
         or functions, or a classifier that scores calibration and test rows otherwise.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed. None draws one, and continues with that of the checkpoint.
     n_jobs : int, optional
         Processes, as in joblib, whose ``parallel_config`` chooses other backends. The result does not depend on it.

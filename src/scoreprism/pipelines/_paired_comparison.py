@@ -84,7 +84,7 @@ class PairedComparison(Drawable, Noted, TermTable):
         Methods (with their losses), one for each line.
     reference, metric, alternative : str
         What was compared, and how.
-    level : float
+    confidence_level : float
         Confidence level of the intervals.
     test_ratio : float
         n_test / (n_train + n_calibration), the correction of the t-test; 0 for none, NaN where it is not known.
@@ -110,7 +110,7 @@ class PairedComparison(Drawable, Noted, TermTable):
     reference: str
     metric: str
     alternative: str
-    level: float
+    confidence_level: float
     test_ratio: float
     lines: tuple[PairedLine, ...]
     differences: dict[str, FloatArray]
@@ -138,7 +138,7 @@ class PairedComparison(Drawable, Noted, TermTable):
             "reference": self.reference,
             "metric": self.metric,
             "alternative": self.alternative,
-            "level": self.level,
+            "confidence_level": self.confidence_level,
             "test_ratio": ratio,
             "comparisons": [
                 {key: None if value != value else encode(value) for key, value in vars(line).items()}
@@ -157,7 +157,9 @@ class PairedComparison(Drawable, Noted, TermTable):
         shown["Δ mean"] = [line.mean for line in self.lines]
         shown["± sd"] = [line.sd for line in self.lines]
         shown["wins"] = [_write_wins(line) for line in self.lines]
-        shown[f"{write_percent(self.level)} interval"] = [make_range(line.low, line.high) for line in self.lines]
+        shown[f"{write_percent(self.confidence_level)} interval"] = [
+            make_range(line.low, line.high) for line in self.lines
+        ]
         shown["corrected t, Holm p"] = [line.t_p_holm for line in self.lines]
         shown["Wilcoxon, Holm p"] = [line.wilcoxon_p_holm for line in self.lines]
         return shown
@@ -186,7 +188,7 @@ def paired_comparison(
     *,
     loss: str | None = None,
     alternative: str = "less",
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     test_ratio: float | None = None,
     split: str = "split",
     method: str = "method",
@@ -208,7 +210,7 @@ def paired_comparison(
         One of the losses; all by default, each a family of its own for Holm's correction.
     alternative : {"less", "greater", "two-sided"}, default="less"
         Which differences, method − reference, the tests look for: "less" where small numbers are good.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level of the (two-sided) intervals.
     test_ratio : float, optional
         n_test / (n_train + n_calibration), for the corrected t-test; 0 for splits that share no rows, which makes it
@@ -256,7 +258,7 @@ def paired_comparison(
     """
     table = read_long(frame, {"split": split, "method": method, "loss": loss_column})
     base = parse_choice(reference, table.methods, "reference")
-    side, confidence = parse_choice(alternative, ALTERNATIVES, "alternative"), parse_confidence(level)
+    side, confidence = parse_choice(alternative, ALTERNATIVES, "alternative"), parse_confidence(confidence_level)
     others = [name for name in table.methods if name != base]
     if not others:
         refuse(
@@ -314,10 +316,12 @@ def _find_double_use(table: Long, metric: str) -> list[Finding]:
     return [announce(Finding("calibrator_reused", facts={"methods": list(methods)}))] if methods else []
 
 
-def _family(deltas: dict[str, FloatArray], loss: str, alternative: str, level: float, ratio: float) -> list[PairedLine]:
+def _family(
+    deltas: dict[str, FloatArray], loss: str, alternative: str, confidence_level: float, ratio: float
+) -> list[PairedLine]:
     """One line for each method, p-values corrected over all of them."""
     signed = {name: wilcoxon_p(delta, alternative) for name, delta in deltas.items()}
-    tested = {name: corrected_t(delta, alternative, level, ratio) for name, delta in deltas.items()}
+    tested = {name: corrected_t(delta, alternative, confidence_level, ratio) for name, delta in deltas.items()}
     signed_holm = dict(zip(signed, holm(list(signed.values())), strict=True))
     t_holm = dict(zip(tested, holm([found[0] for found in tested.values()]), strict=True))
     sign = 1.0 if alternative == "greater" else -1.0

@@ -91,7 +91,7 @@ def repeated_splits(
     groups: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    random_state: object = None,
+    random_state: object = 0,
     n_jobs: int | None = None,
     splits: object = None,
 ) -> Any:
@@ -144,7 +144,7 @@ def repeated_splits(
         The label that counts as 1; only losses that treat the two classes differently need it.
     classes : array-like of shape (K,), optional
         Labels in order.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed. Split r depends on it and on r alone.
     n_jobs : int, optional
         Processes, as in joblib; the result does not depend on it.

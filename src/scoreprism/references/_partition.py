@@ -77,13 +77,13 @@ class PartitionBound:
         """
         return {"estimate": self.estimate, **asdict(self)}
 
-    def lower_bound(self, level: float = 0.95) -> Bound:
+    def lower_bound(self, confidence_level: float = 0.95) -> Bound:
         """
         One-sided lower confidence bound of the grouping loss.
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
 
         Returns
@@ -91,7 +91,7 @@ class PartitionBound:
         Bound
             The estimate minus z standard errors.
         """
-        confidence = parse_confidence(level)
+        confidence = parse_confidence(confidence_level)
         return Bound(self.estimate - quantile(confidence, two_sided=False) * self.std_error, confidence)
 
 
@@ -109,7 +109,7 @@ def partition_lower_bound(
     calibrator: Any = "isotonic",
     pos_label: object = None,
     classes: ArrayLike | None = None,
-    random_state: object = None,
+    random_state: object = 0,
 ) -> PartitionBound:
     """
     Lower bound on the grouping loss from bins of the score and regions of the features.
@@ -134,7 +134,7 @@ def partition_lower_bound(
         Leaves of a tree at most.
     calibrator : str or Calibrator, default="isotonic"
         Map that says how C varies within bins.
-    random_state : int, Generator or None, default=None
+    random_state : int, Generator or None, default=0
         Seed of the halves.
 
     Returns

@@ -66,7 +66,7 @@ def summarize(
     calibrators: Sequence[str | Calibrator] | None = None,
     cv: object = 5,
     clip: float | None = None,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     min_gain: float = MIN_GAIN,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -114,7 +114,7 @@ def summarize(
         Folds, as in `scoreprism.decompose`.
     clip : float, optional
         Keep all laws at least this far from 0.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level.
     min_gain : float, default=0.01
         Share of the loss below which a gain is not worth a change.
@@ -150,7 +150,10 @@ def summarize(
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         remedy = "It is printed in the report, so that anybody can make it again."
         refuse("`random_state` of a report must be a whole number", plain(random_state), remedy)
-    confidence, losses = parse_confidence(level), parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else loss)
+    confidence, losses = (
+        parse_confidence(confidence_level),
+        parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else loss),
+    )
     maps = tuple(calibrators or ())
     for name in maps:
         get_calibrator(name)
@@ -222,7 +225,7 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
     case = replace(case, findings=(*case.findings, *(one for one in found if one not in known)))
     settings = {
         "seed": case.seed,
-        "level": case.level,
+        "confidence_level": case.level,
         "min_gain": case.min_gain,
         "losses": list(case.losses),
         **choices,
@@ -330,7 +333,7 @@ def summarize_sums(
     partials: Partial | Mapping[str, Partial | Sequence[Partial]],
     *,
     loss: str | ProperLoss | Sequence[str | ProperLoss] | None = None,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     min_gain: float = MIN_GAIN,
     random_state: int = 0,
     sections: Sequence[str] | None = None,
@@ -349,7 +352,7 @@ def summarize_sums(
         rows by different columns.
     loss : str, ProperLoss or sequence of these, optional
         Losses; those that were summed by default.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence level.
     min_gain : float, default=0.01
         Share of the loss below which a gain is not worth a change.
@@ -387,7 +390,7 @@ def summarize_sums(
     given = _named_sums(partials)
     several = list(loss) if isinstance(loss, (list, tuple)) else [loss]
     losses = parse_losses(list(next(iter(given.values()))[0].settings.losses) if loss is None else several)  # type: ignore[arg-type]
-    confidence = parse_confidence(level)
+    confidence = parse_confidence(confidence_level)
     subjects: dict[str, SumSubject] = {}
     for name, sums in tracked(given.items(), len(given), "models"):
         subjects[name] = fit_sums(name, sums, losses, confidence, random_state)

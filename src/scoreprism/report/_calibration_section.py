@@ -166,7 +166,7 @@ def _curve_table(curves: list[ReliabilityCurve]) -> Table:
             rows.append((curve.name, float(curve.x[i]), float(curve.y[i]), band))
     columns = [
         ("model", "model", "text"), ("score", "predicted", "short"), ("rate", "observed", "short"),
-        ("interval", f"{write_percent(curves[0].level)} interval", "short"),
+        ("interval", f"{write_percent(curves[0].confidence_level)} interval", "short"),
     ]  # fmt: skip
     keep = [i for i in range(4) if not (i == 3 and all(row[3] is None for row in rows)) and (i or len(curves) > 1)]
     rows = [tuple(row[i] for i in keep) for row in rows]
@@ -183,7 +183,7 @@ def _by_class(curve: ReliabilityCurve) -> Any:
 
 
 def _describe_band(curve: ReliabilityCurve) -> str:
-    level = write_percent(curve.level)
+    level = write_percent(curve.confidence_level)
     if curve.band == "confidence" and curve.low is not None and curve.high is not None:
         off = float(np.mean((curve.x < curve.low) | (curve.x > curve.high)))
         return (
@@ -196,7 +196,7 @@ def _describe_band(curve: ReliabilityCurve) -> str:
         return f"{text}."
     at = np.interp(curve.band_x, curve.x, curve.y)
     share = float(np.mean((at < curve.low - 1e-12) | (at > curve.high + 1e-12)))
-    expected = f"about {100 - 100 * curve.level:g} % is expected of a calibrated score"
+    expected = f"about {100 - 100 * curve.confidence_level:g} % is expected of a calibrated score"
     return f"{text}; the curve is outside it on {100 * share:.0f} % of its range ({expected})."
 
 

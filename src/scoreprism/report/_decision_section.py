@@ -27,7 +27,7 @@ def decisions(case: Case) -> Section | None:
     """The fifth section: of two classes, where rows are known."""
     if not case.binary or not case.has_rows:
         return None
-    benefits = [net_benefit(m.sample, level=case.level, name=m.name) for m in case.models.values()]
+    benefits = [net_benefit(m.sample, confidence_level=case.level, name=m.name) for m in case.models.values()]
     blocks: list[Block] = [_murphy(case), _losses(case), _benefit(case, benefits), _roc(case)]
     lead = (_find_benefit(case, benefits[0]), _find_cost(case))
     return Section("decisions", SECTIONS["decisions"], lead, tuple(blocks))

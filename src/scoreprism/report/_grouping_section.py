@@ -213,7 +213,7 @@ def _rules(case: Case, model: RowSubject, regions: list[Region], number: int) ->
 
 
 def _diagram(case: Case, model: RowSubject, number: int) -> Block:
-    curve = GroupingCurve.from_chain(model.chain.up_to(2), level=case.level, name=model.name)
+    curve = GroupingCurve.from_chain(model.chain.up_to(2), confidence_level=case.level, name=model.name)
     columns = [
         ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"),
         ("q25", "25 %", "short"),

@@ -180,7 +180,7 @@ class Report(Document):
         """
         from scoreprism._document.json_text import plain, plain_document
 
-        level = self.settings.get("level", 0.95)
+        level = self.settings.get("confidence_level", 0.95)
         found = plain_document(self)
         sections = found.pop("sections")
         models = {name: _plain_model(model, level) for name, model in self.models.items()}
@@ -210,7 +210,7 @@ class Report(Document):
         """
         from scoreprism._document.csv_text import csv_lines
 
-        level = self.settings.get("level", 0.95)
+        level = self.settings.get("confidence_level", 0.95)
         rows = [
             [model, loss, *row]
             for model, result in self.models.items()
@@ -295,7 +295,7 @@ class Report(Document):
         if max_reliability is not None:
             on = parse_choice(gate_on, ("estimate", "lower", "upper"), "gate_on")
             first = {name: next(iter(model.decompositions.values())) for name, model in self.models.items()}
-            failed += judge_reliability(first, max_reliability, on, self.settings.get("level", 0.95))
+            failed += judge_reliability(first, max_reliability, on, self.settings.get("confidence_level", 0.95))
         if max_pvalue is not None:
             tests = {name: model.tests["calibration"].pvalue for name, model in self.models.items()}
             small = [name for name, model in self.models.items() if select(model.findings, "not_material")]
@@ -393,7 +393,7 @@ def _plain_loss(result: Decomposition, level: float) -> dict[str, Any]:
         "loss": str(result.loss),
         "formula": result.loss.formula(result.n_classes),
         "risk": result.risk,
-        "level": level,
+        "confidence_level": level,
         "terms": _terms(result, level),
         "decomposition": json.loads(result.to_json()),
         **floored,

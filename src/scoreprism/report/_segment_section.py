@@ -243,7 +243,7 @@ def _segment_figure(case: Case, column: SegmentColumn, key: str, title: str) -> 
         return []
 
     def draw(ax: Any) -> None:
-        shown.plot(ax, level=case.level, terms=names[:-1])
+        shown.plot(ax, confidence_level=case.level, terms=names[:-1])
 
     described = (
         f"The reducible parts of the {case.loss} loss in {plural(len(shown), 'segment')}, each by maps of its own."
@@ -290,7 +290,7 @@ def _drift_figure(case: Case, drift: Drift, key: str, title: str, mark: str) -> 
         return []
 
     def draw(ax: Any) -> None:
-        drift.plot(ax, level=case.level)
+        drift.plot(ax, confidence_level=case.level)
 
     count = plural(len(drift.periods.decompositions), "period")
     described = f"The {case.loss} loss and its terms in {count}, with {write_percent(case.level)} intervals."

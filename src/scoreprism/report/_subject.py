@@ -353,7 +353,7 @@ class RowSubject(Subject):
         names = BINARY_METRICS if self.k == 2 else SEVERAL_METRICS
         chosen = {name: clip if name.startswith("calibration_") else {} for name in names}
         count = next((draws for rows, draws in FEWER if self.n > rows), 1000)
-        asked = partial(evaluate, self.sample, level=self.level, random_state=self.seed, n_resamples=count)
+        asked = partial(evaluate, self.sample, confidence_level=self.level, random_state=self.seed, n_resamples=count)
         try:
             return asked(metrics=chosen)
         except ScoreprismError:
@@ -412,7 +412,7 @@ class RowSubject(Subject):
     @cached_property
     def murphy(self) -> MurphyDecomposition:
         """The terms as functions of the decision threshold."""
-        return MurphyDecomposition.from_chain(self.chain, level=self.level, name=self.name)
+        return MurphyDecomposition.from_chain(self.chain, confidence_level=self.level, name=self.name)
 
     @cached_property
     def decision_loss(self) -> DecisionLoss:

@@ -207,7 +207,7 @@ def curve_of(cells: SummedScores, level: float, name: str) -> ReliabilityCurve:
     weight = held.weight.sum(axis=0)
     n = int(cells.rows.sum())
     return ReliabilityCurve(
-        name=name, n=n, _backend=None, method="bins", x=held.mean, y=rate, band="confidence", level=level,
+        name=name, n=n, _backend=None, method="bins", x=held.mean, y=rate, band="confidence", confidence_level=level,
         uniform=False, band_x=held.mean, low=low, high=high, weight=weight / weight.sum(),
         distribution=distribution_of(cells, name),
     )  # fmt: skip

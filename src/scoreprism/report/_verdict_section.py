@@ -119,7 +119,7 @@ def _waterfall(case: Case) -> Figure | None:
     described = f"From the {result.loss} loss {write_amount(result.risk, 4)} down: {', '.join(words)}."
 
     def draw(ax: Any) -> None:
-        DecompositionDisplay(result).plot(ax, level=case.level, cut=True)
+        DecompositionDisplay(result).plot(ax, confidence_level=case.level, cut=True)
 
     title = write_title(f"What the {result.loss} loss of {model.name} is made of", result._mark)
     return figure("waterfall", title, described, draw, size=(4.7, 1.3 + 0.42 * len(result.names)))
@@ -144,7 +144,7 @@ def _bars(case: Case) -> Figure | None:
     terms = case.first.decompositions[case.loss].names[:-1]
 
     def draw(ax: Any) -> None:
-        DecompositionDisplay(found).plot(ax, level=case.level, terms=terms)
+        DecompositionDisplay(found).plot(ax, confidence_level=case.level, terms=terms)
 
     described = f"The reducible parts of each loss, {' and '.join(terms)}, with what is known of them."
     muted = dict.fromkeys(term for term in terms if any(term in result.muted for result in found.values()))

@@ -117,7 +117,7 @@ class Drift(Drawable, LineTable):
         after, before = self._both(term, period)
         return after.value - before.value
 
-    def interval(self, term: str, period: Any, level: float = 0.95) -> Interval:
+    def interval(self, term: str, period: Any, confidence_level: float = 0.95) -> Interval:
         """
         Interval of the change of a term in one period.
 
@@ -127,7 +127,7 @@ class Drift(Drawable, LineTable):
             One of `names`, or "loss".
         period : object
             A period that is compared.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
 
         Returns
@@ -136,7 +136,7 @@ class Drift(Drawable, LineTable):
             From the intervals of both periods; of this change alone, whatever the number of periods.
         """
         after, before = self._both(term, period)
-        confidence = parse_confidence(level)
+        confidence = parse_confidence(confidence_level)
         low, high = _ends(after, before, quantile(confidence, two_sided=True))
         return Interval(low, high, confidence, "clt" if term == Drift.LOSS else "from both intervals (MOVER)")
 
@@ -159,13 +159,13 @@ class Drift(Drawable, LineTable):
         raw = {after: _pvalue(*self._both(term, after)) for after, _ in self.pairs}
         return dict(zip(raw, holm(list(raw.values())), strict=True)) if adjusted else raw
 
-    def mix(self, level: float = 0.95) -> Shifts:
+    def mix(self, confidence_level: float = 0.95) -> Shifts:
         """
         How much of the change of the loss comes from other scores, and how much from another P(Y | S).
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
 
         Returns
@@ -175,15 +175,15 @@ class Drift(Drawable, LineTable):
             period. ``law``: the rest, 0 if P(Y | S) is what it was. They add up to the change of the loss. Scores that
             the baseline does not reach are judged by the nearest that it does.
         """
-        return mix_between(self.periods, self.pairs, level)
+        return mix_between(self.periods, self.pairs, confidence_level)
 
-    def stale(self, level: float = 0.95) -> Shifts:
+    def stale(self, confidence_level: float = 0.95) -> Shifts:
         """
         Whether a recalibration map that was fitted in the baseline is still right.
 
         Parameters
         ----------
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence level.
 
         Returns
@@ -193,7 +193,7 @@ class Drift(Drawable, LineTable):
             ``loses``: the reliability of the scores it gives, which a map fitted now would save; it holds the noise of
             the map, and so is not quite 0 where nothing changed.
         """
-        return stale_between(self.periods, self.pairs, level)
+        return stale_between(self.periods, self.pairs, confidence_level)
 
     def _both(self, term: str, period: Any) -> tuple[Reach, Reach]:
         name = parse_choice(term, (*self.names, Drift.LOSS), "term")

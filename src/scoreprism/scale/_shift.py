@@ -58,7 +58,7 @@ class Shifts(LineTable):
         Each period, and the one it is compared with.
     value, std_error, low, high : dict of str to array
         By part, an entry for each pair.
-    level : float
+    confidence_level : float
         Confidence level of the intervals.
     findings : tuple of Finding
         What to keep in mind.
@@ -82,7 +82,7 @@ class Shifts(LineTable):
     std_error: dict[str, FloatArray]
     low: dict[str, FloatArray]
     high: dict[str, FloatArray]
-    level: float
+    confidence_level: float
     _heading: str
     findings: tuple[Finding, ...] = ()
 
@@ -109,13 +109,17 @@ class Shifts(LineTable):
         dict
             The level, and one entry for each period and part.
         """
-        return {"level": self.level, "parts": self._lines(), "findings": [one.to_dict() for one in self.findings]}
+        return {
+            "confidence_level": self.confidence_level,
+            "parts": self._lines(),
+            "findings": [one.to_dict() for one in self.findings],
+        }
 
     def _title(self) -> str:
         return self._heading
 
     def _footer(self) -> list[str]:
-        return [f"low, high: {write_percent(self.level)} intervals"]
+        return [f"low, high: {write_percent(self.confidence_level)} intervals"]
 
     def _findings(self) -> Sequence[Finding]:
         return self.findings
@@ -125,21 +129,21 @@ def _shifts(
     heading: str,
     pairs: Any,
     found: Sequence[Mapping[str, tuple[float, ...]]],
-    level: float,
+    confidence_level: float,
     findings: tuple[Finding, ...] = (),
 ) -> Shifts:
     """Parts as (value, standard error, low, high), pair by pair, as columns."""
     names = tuple(found[0])
     value, error, low, high = ({name: np.array([line[name][j] for line in found]) for name in names} for j in range(4))
-    return Shifts(names, None, tuple(pairs), value, error, low, high, level, heading, findings)
+    return Shifts(names, None, tuple(pairs), value, error, low, high, confidence_level, heading, findings)
 
 
 # ── the mix of scores and the law ───────────────────────────────────────────────────────────────────
 
 
-def mix_between(periods: Any, pairs: Any, level: float) -> Shifts:
+def mix_between(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     """The change of the loss from other scores, and from another P(Y | S) at the same scores."""
-    confidence = parse_confidence(level)
+    confidence = parse_confidence(confidence_level)
     first = next(iter(periods.decompositions.values()))
     loss, mark = first.loss, first._mark
     found = [_mix(periods[after], periods[before], loss, confidence) for after, before in pairs]
@@ -158,7 +162,7 @@ def _unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) ->
     return float(now["w"][beyond].sum() / now["w"].sum())
 
 
-def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, tuple[float, ...]]:
+def _mix(after: Any, before: Any, loss: ProperLoss, confidence_level: float) -> dict[str, tuple[float, ...]]:
     """Parts mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀, by shares p and mean losses m of strata (Kitagawa 1955)."""
     if not (np.isfinite(after.risk) and np.isfinite(before.risk)):
         return dict.fromkeys(("mix", "law"), (np.nan,) * 4)
@@ -176,12 +180,12 @@ def _mix(after: Any, before: Any, loss: ProperLoss, level: float) -> dict[str, t
     tilt, above = ratio - 1.0, old.mean - float(old.share @ old.mean)
     here = tilt**2 * old.within + old.square * above**2 - 2.0 * tilt * above * old.cross
     mix_variance = there.sum() / new.total**2 + here.sum() / old.total**2
-    return {"mix": _clt(mix, mix_variance, level), "law": _clt(law, law_variance, level)}
+    return {"mix": _clt(mix, mix_variance, confidence_level), "law": _clt(law, law_variance, confidence_level)}
 
 
-def _clt(value: float, variance: float, level: float) -> tuple[float, ...]:
+def _clt(value: float, variance: float, confidence_level: float) -> tuple[float, ...]:
     error = float(np.sqrt(variance))
-    margin = quantile(level, two_sided=True) * error
+    margin = quantile(confidence_level, two_sided=True) * error
     return value, error, value - margin, value + margin
 
 
@@ -248,9 +252,9 @@ def _loss_moments(partial: SumTable, loss: ProperLoss, clip: float | None) -> tu
 # ── a map that was fitted in the baseline ───────────────────────────────────────────────────────────
 
 
-def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
+def stale_between(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     """What recalibration by the map of the baseline still gains, and what it loses to a map of this period."""
-    confidence = parse_confidence(level)
+    confidence = parse_confidence(confidence_level)
     options = next(iter(periods.decompositions.values()))._options
     loss, mark = next((one.loss, one._mark) for one in periods.decompositions.values())
     fitted: dict[Any, Chain] = {}
@@ -266,16 +270,18 @@ def stale_between(periods: Any, pairs: Any, level: float) -> Shifts:
     return _shifts(heading, pairs, found, confidence)
 
 
-def _stale(now: Chain, base: Chain, loss: ProperLoss, clip: float | None, level: float) -> dict[str, tuple[float, ...]]:
+def _stale(
+    now: Chain, base: Chain, loss: ProperLoss, clip: float | None, confidence_level: float
+) -> dict[str, tuple[float, ...]]:
     """The baseline's map is a law that was given: its fold models, averaged, at the scores of this period."""
     fits = base.levels[1].fits
     assert isinstance(fits, CellFits)  # noqa: S101 - sums have cells
     law = Level.of("B", fits.at(now.sample.prediction))
     loses = Chain.of(now.sample, (law, now.levels[1])).decompose(loss, "debiased", clip=clip)
     gains = Chain.of(now.sample, (now.levels[0], law)).decompose(loss, "difference", clip=clip)
-    bracket = loses.interval("reliability", level)
+    bracket = loses.interval("reliability", confidence_level)
     gain, error = gains.terms["reliability"], gains.std_error["reliability"]
     return {
-        "gains": _clt(gain, error**2, level),
+        "gains": _clt(gain, error**2, confidence_level),
         "loses": (loses.terms["reliability"], loses.std_error["reliability"], bracket.low, bracket.high),
     }
