@@ -52,14 +52,18 @@ class Tree:
         node: Leaves = np.zeros(codes.shape[1], dtype=np.uint8)
         for feature, cut in zip(self.features, self.cuts, strict=True):
             node = _descend(codes, node, feature, cut)
-        return self.values[node]
+        return self.values.take(node)
 
 
 def _descend(codes: Codes, node: Leaves, feature: IntArray, cut: IntArray) -> Leaves:
-    """The child of every row: a comparison of whole columns for each node is faster than a lookup for each row."""
-    right: NDArray[np.bool_] = codes[feature[0]] > cut[0]
-    for index in range(1, feature.size):
-        np.copyto(right, codes[feature[index]] > cut[index], where=node == index)
+    """
+    The child of every row: comparisons of whole columns, node by node, are faster than a lookup for each row.
+
+    Cuts are plain integers, so that codes are compared as the bytes they are.
+    """
+    right: NDArray[np.bool_] = np.zeros(node.size, dtype=np.bool_)
+    for index, (column, end) in enumerate(zip(feature.tolist(), cut.tolist(), strict=True)):
+        right |= (node == index) & (codes[column] > end)
     return (2 * node + right).astype(np.uint8, copy=False)
 
 
@@ -265,7 +269,7 @@ def _grow_on(
     """A tree grown on some columns of some rows (`seen`, sorted in `cells`), and what it adds to all rows."""
     tree, leaf = grow(seen, cells, slopes[rows], growth)
     tree = replace(tree, features=tuple(columns[feature] for feature in tree.features))
-    return tree, tree.values[leaf] if isinstance(rows, slice) else tree(codes)
+    return tree, tree.values.take(leaf) if isinstance(rows, slice) else tree(codes)
 
 
 #: Groups of a column, of about equal size, when pairs are looked for.

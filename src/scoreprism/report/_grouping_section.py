@@ -33,7 +33,7 @@ from scoreprism.report._subject import Case, RowSubject, find_features
 MOST_FEATURES = 25
 #: Features and regions that are shown at least, even if nothing is shown of them.
 _TOP, _REGIONS = 8, 5
-#: Models that are shown in full; of the second and third, so many features are tested.
+#: Models that are shown in full; of the second and third so many features are tested, in one partition of the rows.
 _FULL, _OTHERS = 3, 6
 #: Rows that features are weighed on, drawn at random from more.
 _SAMPLE = 20_000
@@ -62,7 +62,7 @@ def _look_at(case: Case, model: RowSubject, number: int) -> tuple[list[Finding],
         blocks.append(_diagram(case, model, number))
     adds: list[str] = []
     if model.features is not None:
-        gains, failed = feature_gains(case, model, MOST_FEATURES if number == 1 else _OTHERS)
+        gains, failed = feature_gains(case, model, first=number == 1)
         adds = [gain[0] for gain in gains if gain[3] <= alpha_of(case.level)]
         if gains and adds:
             blocks.append(_features(case, model, gains, len(failed), number))
@@ -106,10 +106,12 @@ def _overview(case: Case) -> Table:
     return make_table("grouping-models", title, columns, rows)
 
 
-def feature_gains(
-    case: Case, model: RowSubject, most: int = MOST_FEATURES
-) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
-    """What each feature alone adds to the score, starting from C as it was fitted; of many rows, on some of them."""
+def feature_gains(case: Case, model: RowSubject, *, first: bool = True) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
+    """
+    What each feature alone adds to the score, starting from C as it was fitted; of many rows, on some of them.
+
+    Of models after the first, fewer features in one partition of the rows: the bounds hold, folds matter more.
+    """
     sample = model.whole.sample
     if model.score_law is None:
         size = min(_SAMPLE, model.n)
@@ -117,12 +119,13 @@ def feature_gains(
     features = find_features(sample)
     assert features is not None  # noqa: S101 - the section asks for them
     names = feature_names(features.table)
+    most = MOST_FEATURES if first else _OTHERS
     chosen = range(len(names)) if len(names) <= most else _first(model, most)
     found, failed = [], {}
     for j in tracked(chosen, len(chosen), "features"):
         column = FeatureBlock("Q", features.columns[j], [features.columns[j]])
         try:
-            found.append((names[j], *_alone(case, model, sample, column)))
+            found.append((names[j], *_alone(case, model, sample, column, None if first else 1)))
         except ScoreprismError as error:
             failed[names[j]] = str(error)
     left = len(names) - len(found)  # those that were not chosen count too: the choice saw the outcomes
@@ -131,19 +134,23 @@ def feature_gains(
     return sorted(lines, key=lambda line: (line[3], -line[1])), failed
 
 
-def _alone(case: Case, model: RowSubject, sample: Sample, column: FeatureBlock) -> tuple[float, float, float]:
-    """Gain of one feature, its lower bound and its p-value."""
+def _alone(
+    case: Case, model: RowSubject, sample: Sample, column: FeatureBlock, repeats: int | None
+) -> tuple[float, float, float]:
+    """Gain of one feature, its lower bound and its p-value; in so many partitions, or as many as the model's own."""
     if np.unique(column.columns[0]).size < 2:
         refuse("a feature must have two values at least", "one", "It cannot add anything.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)
         score_law, fit = model.score_law, model.fit
         if score_law is not None:  # and so in its folds
-            fit = replace(
-                fit, levels=make_tasks(replace(fit.sample, levels=(column,)), fit.rows, own=True), mixture=None
-            )
+            tasks = make_tasks(replace(fit.sample, levels=(column,)), fit.rows, own=True)
+            fit = replace(fit, levels=tasks, mixture=None, repeats=repeats or fit.repeats)
+            score_law = replace(score_law, below=score_law.below[:repeats])
         else:  # splits of all rows do not fit some of them
-            fit = ChainFit.of(replace(sample, levels=(column,)), random_state=model.seed, n_jobs=case.n_jobs)
+            fit = ChainFit.of(
+                replace(sample, levels=(column,)), random_state=model.seed, n_jobs=case.n_jobs, repeats=repeats
+            )
             score_law = fit.fit_score()[0]
         clip = model.basis(case.loss).clip  # that of the floor, where the loss is infinite
         chain = fit.link(score_law, fit.fit_levels(score_law))
@@ -186,6 +193,7 @@ def _features(case: Case, model: RowSubject, gains: list[tuple[Any, ...]], faile
         else ""
     )
     sample = f" Tested on {_SAMPLE:,} rows drawn at random." if model.score_law is None else ""
+    sample += "" if number == 1 else " Of models after the first, in one partition of the rows."
     note = (
         "What each feature alone adds to the calibrated score; features share what they know, so gains "
         f"do not add up.{some}{sample}"
