@@ -349,15 +349,15 @@ def test_report_has_a_default_name_and_spares_what_exists(file):
         (("--max-gigabytes", "nan"), "'nan' is not a finite number"),
         (("--max-gigabytes", "inf"), "'inf' is not a finite number"),
         (("--clip", "nan"), "'nan' is not a finite number"),
-        (("--level", "nan"), "'nan' is not a finite number"),
+        (("--confidence", "nan"), "'nan' is not a finite number"),
         (("--clip", "0.5"), "not in the range 0.0<x<0.5"),
         (("--jobs", "0"), f"this machine has {os.cpu_count()} cores"),
         (("--jobs", str(4 * os.cpu_count() + 1)), f"this machine has {os.cpu_count()} cores"),
-        (("--reference", "bold"), "--reference must not be a score"),
+        (("--q", "bold"), "--q must not be a score"),
         (("--loss", "focal"), "loss must be one of"),
         (("--loss", "tsallis:alpha=much"), "must be numbers"),
         (("--loss", "tsallis:beta=1"), "takes the parameters"),
-        (("--level", "2"), "'--level': 2.0 is not in the range"),
+        (("--confidence", "2"), "'--confidence': 2.0 is not in the range"),
         (("--seed", "-1"), "--seed"),
         (("--format", "xml"), "--format"),
         (("--score", "godo"), "godo"),
@@ -395,12 +395,16 @@ def test_wrong_calls_end_in_one_line(file, args, words):
         (("demo", "-o", "out.foo"), "must end in one of .html"),
         (("demo", "-o", ""), "must not be empty"),
         (("demo", "--save-data", "out.foo"), "output must end in .csv"),
-        (("test", "scores.csv", *ONE, "--group", "side"), "No such option"),
-        (("test", "scores.csv", *ONE, "--reference", "good"), "No such option"),
+        (("diagnose", "scores.csv", *ONE, "--group", "side"), "--segment"),
+        (("diagnose", "scores.csv", *ONE, "--cluster", "side"), "--groups"),
+        (("compare", "scores.csv", *ONE, "--level", "0.9"), "--confidence"),
+        (("test", "scores.csv", *ONE, "--cluster", "side"), "No such option"),
+        (("test", "scores.csv", *ONE, "--segment", "side"), "No such option"),
+        (("test", "scores.csv", *ONE, "--q", "good"), "No such option"),
         (("test", "scores.csv", *ONE, "--time", "month"), "No such option"),
         (("recalibrate", "scores.csv", *ONE, "--features", "x"), "No such option"),
-        (("recalibrate", "scores.csv", *ONE, "--group", "side"), "No such option"),
-        (("compare", "scores.csv", *TWO, "--group", "side"), "No such option"),
+        (("recalibrate", "scores.csv", *ONE, "--segment", "side"), "No such option"),
+        (("compare", "scores.csv", *TWO, "--segment", "side"), "No such option"),
         (("diagnose", "scores.csv", "--score", "bold"), "got no --target. The columns are 'y', 'good'"),
         (("test", "scores.csv", *ONE, "--method", "nose"), "--method must be one of"),
         (("diagnose", "none.csv", *ONE), "none.csv"),
@@ -761,12 +765,12 @@ def test_bytes_are_escaped_on_a_terminal_only(monkeypatch):
         assert sys.stdout.buffer.getvalue().decode() == seen
 
 
-def test_clusters_reach_the_numbers(file, data):
+def test_groups_reach_the_numbers(file, data):
     wide = data.with_columns(c=pl.int_range(pl.len()) // 4)
-    wide.write_csv("clusters.csv")
-    args = ("clusters.csv", *TWO, "--loss", "brier", "--format", "json")
-    found = json.loads(call("compare", *args, "--cluster", "c").stdout)
-    assert found["origin"]["details"]["columns"]["cluster"] == "c"
+    wide.write_csv("groups.csv")
+    args = ("groups.csv", *TWO, "--loss", "brier", "--format", "json")
+    found = json.loads(call("compare", *args, "--groups", "c").stdout)
+    assert found["origin"]["details"]["columns"]["groups"] == "c"
     scores = {"bold": data["bold"].to_numpy(), "good": data["good"].to_numpy()}
     groups = wide["c"].cast(pl.String).to_numpy()
     there = summarize(data["y"].to_numpy(), scores, loss=["brier"], groups=groups, sections=["models"])
@@ -784,7 +788,7 @@ def _wordless(value):
 
 @pytest.mark.parametrize(
     ("extra", "words"),
-    [((), "at least 5 rows; got 4. Use more rows"), (("--cluster", "side"), "at least 5 clusters; got 2")],
+    [((), "at least 5 rows; got 4. Use more rows"), (("--groups", "side"), "at least 5 groups; got 2")],
 )
 def test_few_rows_are_asked_for_more(file, data, extra, words):
     (data.head(4) if not extra else data).write_csv("few.csv")
@@ -798,7 +802,7 @@ def test_formats_have_one_path(file):
 
 
 def test_groups_and_time(file):
-    args = ("diagnose", file, *ONE, "--group", "side", "--time", "month", "--loss", "brier", "--full")
+    args = ("diagnose", file, *ONE, "--segment", "side", "--time", "month", "--loss", "brier", "--full")
     found = json.loads(call(*args, "--format", "json").stdout)
     text = json.dumps(next(s for s in found["sections"] if s["key"] == "segments"))
     assert "left" in text
@@ -834,7 +838,7 @@ def hostile(tmp_path, monkeypatch, data):
 
 def test_hostile_names_in_reports(hostile):
     scores = [f"--score={name}" for name in HOSTILE.values()]
-    args = (*hostile, scores[0], scores[2], "--loss", "brier", "--group", "../../group")
+    args = (*hostile, scores[0], scores[2], "--loss", "brier", "--segment", "../../group")
     flags = [part for name in ("h.html", "h.md", "h.json", "h.csv.csv", "h.txt") for part in ("-o", name)]
     found = call("report", *args, *flags)
     page = Path("h.html").read_text()

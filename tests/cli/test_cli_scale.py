@@ -122,7 +122,7 @@ def test_few_scores_and_given_folds_equal_the_report_on_rows(data, table):
     y, s, fold = (table[name].to_numpy() for name in ("y", "grade", "fold"))
     splits = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(5)]
     d = scoreprism.decompose(y, s, loss="brier", cv=splits)
-    found = answer("data", "--target", "y", "--score", "grade", "--cv-column", "fold", "--loss", "brier")
+    found = answer("data", "--target", "y", "--score", "grade", "--fold-column", "fold", "--loss", "brier")
     close({n: v[0] for n, v in terms(found, "grade", "brier").items()}, d.terms)
     assert found["models"]["grade"]["losses"]["brier"]["decomposition"]["scale"]["quantisation_error"] == 0.0
 
@@ -139,15 +139,15 @@ def test_a_glob_a_folder_and_a_list_are_the_same(data):
 @pytest.mark.parametrize("engine", ["duckdb", "dask", pytest.param("spark", marks=pytest.mark.engines)])
 def test_engines_agree(data, engine):
     spark_or_skip() if engine == "spark" else pytest.importorskip(engine)
-    args = ("data/*.parquet", *ONE, "--weight", "w", "--cv-column", "fold", "--group", "side")
+    args = ("data/*.parquet", *ONE, "--weight", "w", "--fold-column", "fold", "--segment", "side")
     mine, other = answer(*args), answer(*args, "--engine", engine)
     close(terms(mine), terms(other))
     assert other["origin"]["details"]["engine"] == engine
 
 
 def test_groups_keep_their_meaning(data, table):
-    """Each --group column by itself, as for rows; and --time by its periods."""
-    found = answer("data", *ONE, "--group", "side", "--group", "word", "--time", "day", "--every", "month", "--full")
+    """Each --segment column by itself, as for rows; and --time by its periods."""
+    found = answer("data", *ONE, "--segment", "side", "--segment", "word", "--time", "day", "--period", "month", "--full")
     tables = {t["key"]: t for s in found["sections"] if s["key"] == "segments" for t in s["tables"]}
     counts = {
         key: {row["segment"]: row["rows"] for row in tables[key]["rows"]}
@@ -169,7 +169,7 @@ def test_groups_keep_their_meaning(data, table):
 
 
 def test_reference_splits_the_loss_in_three(data):
-    found = answer("data", *ONE, "--reference", "q")
+    found = answer("data", *ONE, "--q", "q")
     assert list(terms(found)) == ["reliability", "grouping", "irreducible"]
 
 
@@ -232,40 +232,40 @@ def test_every_distinct_score_is_a_grade(table):
 
 
 def test_sums_of_days_add_up_to_the_whole(data):
-    args = (*ONE, "--group", "side", "--time", "day", "--key", "id")
+    args = (*ONE, "--segment", "side", "--time", "day", "--fold-key", "id")
     for i in range(3):
-        call("report", f"data/part{i}.parquet", *args, "--save-partial", f"day{i}.json", "-o", f"day{i}.txt")
-    kept = json.loads(call("report", "--partials", "day*.json", "--format", "json", "-q", "-o", "days.txt").stdout)
+        call("report", f"data/part{i}.parquet", *args, "--save-sums", f"day{i}.json", "-o", f"day{i}.txt")
+    kept = json.loads(call("report", "--sums", "day*.json", "--format", "json", "-q", "-o", "days.txt").stdout)
     whole = answer("data", *args)
     close(terms(kept), terms(whole), 1e-12)
-    assert kept["origin"]["details"] == {"partials": 3}
+    assert kept["origin"]["details"] == {"files of sums": 3}
     assert scale.Partial.from_json(Path("day0.json").read_text()).settings.keys == ("side", "day")
-    call("report", "--partials", "day*.json", "--save-partial", "all.json", "-o", "all.txt", "-q")
-    assert terms(answer("--partials", "all.json")) == terms(kept)
-    assert set(answer("--partials", "all.json", "--loss", "spherical")["models"]["p"]["losses"]) == {"spherical"}
+    call("report", "--sums", "day*.json", "--save-sums", "all.json", "-o", "all.txt", "-q")
+    assert terms(answer("--sums", "all.json")) == terms(kept)
+    assert set(answer("--sums", "all.json", "--loss", "spherical")["models"]["p"]["losses"]) == {"spherical"}
 
 
 def test_a_kept_sum_is_not_replaced_without_force(data):
-    args = ("report", "data", *ONE, "--save-partial", "sums.json", "-o", "r.html")
+    args = ("report", "data", *ONE, "--save-sums", "sums.json", "-o", "r.html")
     Path("sums.json").write_text("mine")
     assert "must not exist yet" in call(*args, code=2).stderr
     assert Path("sums.json").read_text() == "mine"
     assert not Path("r.html").exists()
     call(*args, "--force")
-    again = call("report", "--partials", "sums.json", "--save-partial", "sums.json", "--force", code=2)
+    again = call("report", "--sums", "sums.json", "--save-sums", "sums.json", "--force", code=2)
     assert "a file that is read must not be replaced" in again.stderr
 
 
 def test_partials_that_do_not_fit_are_named(data):
-    call("report", "data", *ONE, "--save-partial", "a.json", "-o", "a.txt")
-    call("report", "data", *ONE, "--cells", "64", "--save-partial", "b.json", "-o", "b.txt")
-    found = call("report", "--partials", "?.json", code=2)
+    call("report", "data", *ONE, "--save-sums", "a.json", "-o", "a.txt")
+    call("report", "data", *ONE, "--cells", "64", "--save-sums", "b.json", "-o", "b.txt")
+    found = call("report", "--sums", "?.json", code=2)
     assert "b.json: partials must have the same cells to be added; got 1024 and 64." in found.stderr
     Path("b.json").write_text(Path("a.json").read_text()[:-40])
-    assert "error: b.json: a partial must be JSON; got " in call("diagnose", "--partials", "?.json", code=2).stderr
+    assert "error: b.json: a partial must be JSON; got " in call("diagnose", "--sums", "?.json", code=2).stderr
     Path("b.json").write_text('{"partial_version": 99}')
-    assert "b.json: partial_version must be" in call("diagnose", "--partials", "?.json", code=2).stderr
-    assert "which matches none" in call("diagnose", "--partials", "none/*.json", code=2).stderr
+    assert "b.json: partial_version must be" in call("diagnose", "--sums", "?.json", code=2).stderr
+    assert "which matches none" in call("diagnose", "--sums", "none/*.json", code=2).stderr
 
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────
@@ -276,19 +276,19 @@ def test_partials_that_do_not_fit_are_named(data):
     [
         (("--features", "q"), "--features needs rows in memory"),
         (("--all-features",), "--all-features needs rows in memory"),
-        (("--cluster", "id"), "--key or --cv-column keep rows together"),
+        (("--groups", "id"), "--fold-key or --fold-column keep rows together"),
         (("--drop-missing",), "--drop-missing needs rows"),
         (("--jobs", "2"), "The engine has threads of its own"),
-        (("--time", "word", "--every", "month"), "--every must come with a column of dates"),
-        (("--every", "month"), "--every goes with --time"),
-        (("--cv-column", "fold", "--key", "id"), "folds must come from --cv-column or --key; got both"),
+        (("--time", "word", "--period", "month"), "--period must come with a column of dates"),
+        (("--period", "month"), "--period goes with --time"),
+        (("--fold-column", "fold", "--fold-key", "id"), "folds must come from --fold-column or --fold-key; got both"),
         (("--weight", "wt"), "--weight must be a column of the file; got 'wt'. Did you mean 'w'?"),
-        (("--group", "sides"), "--group must be a column of the file; got 'sides'. Did you mean 'side'?"),
-        (("--reference", "word"), "--reference must hold numbers"),
-        (("--key", "word"), "must be a column of whole numbers"),
+        (("--segment", "sides"), "--segment must be a column of the file; got 'sides'. Did you mean 'side'?"),
+        (("--q", "word"), "--q must hold numbers"),
+        (("--fold-key", "word"), "must be a column of whole numbers"),
         (("--engine", "sparkle"), "'sparkle' is not one of"),
         (("--cells", "4"), "4 is not in the range"),
-        (("--partials", "a.json"), "give FILE or --partials; got both"),
+        (("--sums", "a.json"), "give FILE or --sums; got both"),
     ],
 )
 def test_what_sums_cannot_do_is_refused_in_one_line(data, args, words):
@@ -308,8 +308,8 @@ def test_what_sums_cannot_do_is_refused_in_one_line(data, args, words):
         (("data", "--target", "word", "--score", "p", "--pos-label", "maybe"), "must hold two labels"),
         (("none/*.parquet", *ONE), "'none/*.parquet', which matches none"),
         (("-", "data", *ONE), "got - (stdin)"),
-        (("--partials", "a.json", "--target", "y"), "--target is settled in the sums"),
-        (("--partials", "a.json", "--group", "side"), "--group is settled in the sums"),
+        (("--sums", "a.json", "--target", "y"), "--target is settled in the sums"),
+        (("--sums", "a.json", "--segment", "side"), "--segment is settled in the sums"),
         ((), "Missing argument 'FILE...'"),
     ],
 )
@@ -351,7 +351,7 @@ def test_labels_of_every_type(data, table, column, label):
 
 def test_bad_rows_leave_no_file(data, table):
     table.head(50).with_columns(p=pl.lit(1.5)).write_parquet("data/part9.parquet")
-    found = call("report", "data", *ONE, "-o", "r.html", "--save-partial", "s.json", code=2)
+    found = call("report", "data", *ONE, "-o", "r.html", "--save-sums", "s.json", code=2)
     assert "--score 'p' must hold probabilities from 0 to 1; got 1.5" in found.stderr
     assert sorted(p.name for p in Path().iterdir()) == ["data"]
 
@@ -366,7 +366,7 @@ def test_names_in_quotes_are_not_respelled(data, table):
 
 @pytest.mark.slow
 def test_a_run_that_is_terminated_leaves_nothing(data):
-    args = [sys.executable, "-m", "scoreprism", "report", "data", *ONE, "-o", "r.html", "--save-partial", "s.json"]
+    args = [sys.executable, "-m", "scoreprism", "report", "data", *ONE, "-o", "r.html", "--save-sums", "s.json"]
     for wait in (1.0, 4.0):
         running = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         time.sleep(wait)
@@ -385,7 +385,7 @@ def test_a_run_that_is_terminated_leaves_nothing(data):
 def test_every_format(data):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
-    args = ("--score", "mild", "--group", "side", "--time", "day", "--title", "A title")
+    args = ("--score", "mild", "--segment", "side", "--time", "day", "--title", "A title")
     files = [f"r.{ending}" for ending in ("html", "json", "md", "csv", "txt")]
     found = call("report", "data/*.parquet", *ONE, *args, *(x for f in files for x in ("-o", f)))
     assert "A title" in found.stdout
@@ -519,7 +519,7 @@ def test_the_page_names_every_option():
     from scoreprism.cli._reports import report
 
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8").partition("## At scale")[2]
-    own = {o.opts[0] for o in report.params if getattr(o, "section", "") == "At scale"} | {"--save-partial"}
+    own = {o.opts[0] for o in report.params if getattr(o, "section", "") == "At scale"} | {"--save-sums"}
     assert len(own) == len(SCALE) + 1
     assert own == set(re.findall(r"^\| `(--[a-z-]+)`", page, re.MULTILINE))
 
@@ -531,7 +531,7 @@ def test_when_a_call_is_at_scale(tmp_path, monkeypatch):
     assert at_scale(["odd[12].csv"], {})
     assert at_scale(["."], {})
     assert not at_scale(["-"], {})
-    assert at_scale([], {"partials": ("a.json",)})
+    assert at_scale([], {"sums": ("a.json",)})
 
 
 # ── what a page says ────────────────────────────────────────────────────────────────────────────────

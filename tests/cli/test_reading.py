@@ -94,7 +94,7 @@ def test_gzip_and_every_binary_kind_give_the_same(read, tmp_path):
     contents = [(tmp_path / name).read_bytes() for name in "abc"]
     contents += [frame.write_csv().encode(), *(gzip.compress(content) for content in contents)]
     for number, content in enumerate(contents):
-        found = read(content, GivenRoles("y", ("s",), groups=("g",)), name=f"x[{number}]*")  # no pattern for polars
+        found = read(content, GivenRoles("y", ("s",), segments=("g",)), name=f"x[{number}]*")  # no pattern for polars
         assert labels_of(found) == [1, 0, 1]
         assert found.sample.predictions["s"].tolist() == [0.75, 0.25, 0.5]
         assert found.sample.segments["g"].tolist() == ["a", "(missing)", "b"]
@@ -137,7 +137,7 @@ def test_integers_first_and_halves_later_stay_halves(read):
 
 
 def test_blanks_around_values_and_blank_lines_do_not_matter(read):
-    found = read("y,s,g\n\n 1 , 0.75 , a \n\n0\t,0.25,a\n\n\n", GivenRoles("y", ("s",), groups=("g",)))
+    found = read("y,s,g\n\n 1 , 0.75 , a \n\n0\t,0.25,a\n\n\n", GivenRoles("y", ("s",), segments=("g",)))
     assert labels_of(found) == [1, 0]
     assert found.sample.predictions["s"].tolist() == [0.75, 0.25]
     assert found.sample.segments["g"].tolist() == ["a", "a"]
@@ -368,25 +368,25 @@ def test_a_positive_label_of_three_speaks_of_options(read):
     assert message.startswith("--pos-label must be left out where the target has more than two labels; got 'a', 'b'")
 
 
-@pytest.mark.parametrize("role", ["reference", "latent"])
+@pytest.mark.parametrize("role", ["q", "latent"])
 def test_a_score_is_not_its_own_reference(read, role):
     assert f"--{role} must not be a score" in refused(read, PLAIN, GivenRoles("y", ("s",), **{role: "s"}))
 
 
-def test_clusters(read):
+def test_groups(read):
     content = "y,s,c\n1,0.75,7\n1,0.25,007\n0,0.5,x y\n"
-    found = read(content, GivenRoles("y", ("s",), cluster="c", groups=("c",)))
+    found = read(content, GivenRoles("y", ("s",), groups="c", segments=("c",)))
     assert len(set(found.sample.groups.tolist())) == 3
-    assert found.origin.details["columns"]["cluster"] == "c"
+    assert found.origin.details["columns"]["groups"] == "c"
     gap = content.replace("007", "")
-    assert "cluster 'c' must have no missing values; got 1 of 3" in refused(
-        read, gap, GivenRoles("y", ("s",), cluster="c")
+    assert "groups 'c' must have no missing values; got 1 of 3" in refused(
+        read, gap, GivenRoles("y", ("s",), groups="c")
     )
-    assert read(gap, GivenRoles("y", ("s",), cluster="c"), drop_missing=True).sample.groups.tolist() == [0, 1]
-    assert "cluster must have no other role" in refused(read, content, GivenRoles("y", ("s",), cluster="s"))
-    assert "must be a column" in refused(read, content, GivenRoles("y", ("s",), cluster="d"))
+    assert read(gap, GivenRoles("y", ("s",), groups="c"), drop_missing=True).sample.groups.tolist() == [0, 1]
+    assert "the column of --groups must have no other role" in refused(read, content, GivenRoles("y", ("s",), groups="s"))
+    assert "must be a column" in refused(read, content, GivenRoles("y", ("s",), groups="d"))
     assert "--all-features must find some" in refused(
-        read, content, GivenRoles("y", ("s",), cluster="c", all_features=True)
+        read, content, GivenRoles("y", ("s",), groups="c", all_features=True)
     )
 
 
@@ -502,7 +502,7 @@ def test_other_options_that_do_not_fit(read):
         read, PLAIN, GivenRoles("y", ("s",), pos_label="2")
     )
     assert "the target must not be a feature" in refused(read, PLAIN, GivenRoles("y", ("s",), features=("y",)))
-    assert "the target must have no other role" in refused(read, PLAIN, GivenRoles("y", ("y",)))
+    assert "the column of --target must have no other role" in refused(read, PLAIN, GivenRoles("y", ("y",)))
     assert "no --score. The columns are 'y', 's'." in refused(read, PLAIN, GivenRoles("y"))
     assert "no column without another role" in refused(read, PLAIN, GivenRoles("y", ("s",), all_features=True))
     assert "some row must have no missing value" in refused(read, "y,s\n1,\n,1\n0,\n", drop_missing=True)
@@ -514,8 +514,8 @@ def test_other_options_that_do_not_fit(read):
         (["-1", "1"], {"weight": "c"}, "weight 'c' must hold weights of at least 0; got -1.0 in data row 1"),
         (["0", "0"], {"weight": "c"}, "must have a weight above 0; got 2 zeros"),
         (["x", "1"], {"weight": "c"}, "weight 'c' must hold numbers"),
-        (["1", "1"], {"weight": "c", "reference": "c"}, "the weight must have no other role; got 'c'"),
-        (["2", "1"], {"reference": "c"}, "reference 'c' must hold probabilities between 0 and 1; got 2.0"),
+        (["1", "1"], {"weight": "c", "q": "c"}, "the column of --weight must have no other role; got 'c'"),
+        (["2", "1"], {"q": "c"}, "q 'c' must hold probabilities between 0 and 1; got 2.0"),
         (["-2", "1"], {"latent": "c"}, "latent 'c' must hold probabilities between 0 and 1; got -2.0"),
         (["03/04/2024", "1"], {"time": "c"}, "got '03/04/2024' in data row 1. Pass --time-format"),
         (["", "2024"], {"time": "c"}, "time 'c' must have no missing values"),
@@ -773,7 +773,7 @@ def test_hostile_names_are_names(read, name, binary):
         writer = csv.writer(text)
         writer.writerows([list(frame), *zip(*frame.values(), strict=True)])
         content = text.getvalue().encode()
-    found = read(content, GivenRoles("the target", (name,), groups=(name,)))
+    found = read(content, GivenRoles("the target", (name,), segments=(name,)))
     assert found.sample.predictions[name].tolist() == [0.75, 0.25, 0.5]
     assert read(content, GivenRoles("the target", ("plain",), features=(name,))).sample.X.columns == [name]
     assert list(found.sample.segments) == [name]
@@ -787,7 +787,7 @@ def test_hostile_labels_are_labels(read, label):
     text = io.StringIO(newline="")
     csv.writer(text).writerows([["y", "s", "g"], [label, 0.75, label], ["other", 0.25, "z"]])
     content = text.getvalue()
-    found = read(content, GivenRoles("y", ("s",), groups=("g",), pos_label=label.strip()))
+    found = read(content, GivenRoles("y", ("s",), segments=("g",), pos_label=label.strip()))
     assert labels_of(found) == [label.strip(), "other"]
     assert found.sample.segments["g"].tolist() == [label.strip(), "z"]
     assert found.sample.classes[1] == label.strip()

@@ -408,8 +408,8 @@ def test_models_at_scale(models):
     rows = pl.read_csv(models)
     risks = {name: float(((rows[name] - rows["y"]) ** 2).mean()) for name in ("p_true", "p_bold", "p_noisy")}
     assert {name: one["losses"]["brier"]["risk"] for name, one in found.items()} == pytest.approx(risks, rel=1e-9)
-    args = ("report", models, "--target", "y", "--models", "p_*", "--save-partial", "s.json")
-    words = "error: --save-partial keeps the sums of one score; got several. Call it once for each."
+    args = ("report", models, "--target", "y", "--models", "p_*", "--save-sums", "s.json")
+    words = "error: --save-sums keeps the sums of one score; got several. Call it once for each."
     assert call(*args, code=2).stderr == f"{words} See 'main report --help'.\n"
 
 
@@ -578,10 +578,10 @@ def test_no_error_names_an_argument_of_python(models):
         ("recalibrate", models, "--target", "y", "--score", "p_bold", "--save", "old.html"),
         ("apply", "no.json", models, "--score", "p_bold", "-o", "o.csv"),
         ("export", "no.json", "--sql"),
-        ("diagnose", models, "--engine", "polars", "--target", "y", "--score", "p_bold", "--every", "day"),
+        ("diagnose", models, "--engine", "polars", "--target", "y", "--score", "p_bold", "--period", "day"),
         ("diagnose", models, "--engine", "polars", "--target", "x0", "--score", "p_bold"),
         ("diagnose", models, "--engine", "polars", "--target", "y", "--score", "p_bold", "--weight", "x0"),
-        ("diagnose", "--partials", "no.json"),
+        ("diagnose", "--sums", "no.json"),
         ("test", models, "--target", "y", "--score", "p_bold", "--method", "nose"),
         ("diagnose", models, "--target", "y", "--score", "p_bold", "--loss", "elementary:theta=2"),
     )

@@ -447,7 +447,7 @@ def test_compare_on_the_command_line(file):
 
 
 def test_an_infinite_reference_names_the_option(file):
-    failed = call("diagnose", file, "--target", "y", "--score", "good", "--reference", "forest", code=2)
+    failed = call("diagnose", file, "--target", "y", "--score", "good", "--q", "forest", code=2)
     assert (
         "level 'Q' must have a finite log loss in every row; it is infinite in 2 of 1250 rows (58, 695)"
         in failed.stderr

@@ -546,7 +546,7 @@ def test_errors_travel_between_processes(kind):
         ("Pass `overwrite`=True.", "Pass overwrite=True.", "Pass --force."),
         ("`order`='any' follows", "order='any' follows", "--order any follows"),
         ("`pos_label`='a b' (or)", "pos_label='a b' (or)", "--pos-label 'a b' (or)"),
-        ("`by`[1] must be", "by[1] must be", "--group must be"),
+        ("`by`[1] must be", "by[1] must be", "--segment must be"),
         ("`cv`=5 is no option", "cv=5 is no option", "cv=5 is no option"),
         (("Pass `clip`=1e-6", "`form`='plugin'"), "Pass clip=1e-6, or form='plugin'.", "Pass --clip 1e-6."),
         (("Pass `classes`=[…]", "`cv`=5"), "Pass classes=[…], or cv=5.", "Pass classes=[…], or cv=5."),

@@ -48,7 +48,7 @@ def credit(here):
 @pytest.mark.parametrize(("models", "most"), [(FOUR[:1], 40), (FOUR, 60)], ids=["one", "four"])
 def test_a_diagnosis_fits_on_a_screen(credit, models, most):
     scores = [part for name in models for part in ("--score", name)]
-    args = ("diagnose", credit, "--target", "default", *scores, "--group", "housing", "--features", "age_years")
+    args = ("diagnose", credit, "--target", "default", *scores, "--segment", "housing", "--features", "age_years")
     short, full = (call(*args, *more, "--quiet").stdout.splitlines() for more in ((), ("--full",)))
     assert len(short) <= most < len(full)
     assert not any(line != line.rstrip() for line in (*short, *full))

@@ -14,7 +14,7 @@ from scoreprism._findings.wording import plural
 from scoreprism.cli._words import quote, several
 
 #: Roles of one column each, in which no value may be missing.
-_SINGLE = ("target", "reference", "latent", "time", "weight", "cluster")
+_SINGLE = ("target", "q", "latent", "time", "weight", "groups")
 #: Signs between the words of a name.
 _JOINTS = "_-. :/"
 
@@ -28,13 +28,13 @@ class GivenRoles:
     models: tuple[str, ...] = ()  # models of one column each, by name, pattern or list
     features: tuple[str, ...] = ()
     all_features: bool = False  # whether every column without another role is a feature
-    reference: str | None = None  # P(Y=1 | X)
+    q: str | None = None  # P(Y=1 | X)
     latent: str | None = None  # P(Y=1 | Z)
-    groups: tuple[str, ...] = ()  # columns that split the rows into segments
+    segments: tuple[str, ...] = ()  # columns that split the rows into segments
     time: str | None = None
     weight: str | None = None
     pos_label: str | None = None  # the label that scores of one column speak of
-    cluster: str | None = None  # what rows have in common that are not independent
+    groups: str | None = None  # what rows have in common that are not independent
 
     @property
     def single(self) -> dict[str, str]:
@@ -203,13 +203,13 @@ class FoundRoles:
     @property
     def used(self) -> list[int]:
         """Positions of all columns that have a role."""
-        return sorted({*self.required, *self.features, *(self.names[name] for name in self.roles.groups)})
+        return sorted({*self.required, *self.features, *(self.names[name] for name in self.roles.segments)})
 
     def describe(self, features: Iterable[str]) -> dict[str, Any]:
         """Names in their roles, as plain values; those of the features that were kept."""
         found: dict[str, Any] = dict(self.roles.single)
         found["scores"] = {score.name: self.names.of(score.columns) for score in self.scores}
-        kept = {"features": list(features), "groups": list(self.roles.groups)}
+        kept = {"features": list(features), "segments": list(self.roles.segments)}
         return found | {role: names for role, names in kept.items() if names}
 
 
@@ -219,24 +219,24 @@ def find_roles(roles: GivenRoles, names: Sequence[str], *, need_target: bool) ->
     if need_target and not (roles.target is not None and (roles.scores or roles.models)):
         roles = _take_language_model(roles, columns, notes)
     scores = find_scores(roles.scores, columns.all)
-    named = [*roles.single.values(), *roles.groups, *roles.features]
+    named = [*roles.single.values(), *roles.segments, *roles.features]
     apart = {i for score in scores for i in score.columns} | {columns[name] for name in named if name in columns}
     scores += find_models(roles.models, columns.all, apart)
     judged = [columns.find(columns.all[i], "--score") for score in scores for i in score.columns]
     single = {role: columns.find(name, f"--{role}") for role, name in roles.single.items()}
-    groups = [columns.find(name, "--group") for name in roles.groups]
-    _require_apart(roles, judged, single, groups)
-    features = _find_features(roles, columns, {*judged, *single.values(), *groups}, set(judged), notes)
+    segments = [columns.find(name, "--segment") for name in roles.segments]
+    _require_apart(roles, judged, single, segments)
+    features = _find_features(roles, columns, {*judged, *single.values(), *segments}, set(judged), notes)
     return FoundRoles(roles, columns, scores, features, notes)
 
 
-def _require_apart(roles: GivenRoles, judged: list[int], single: dict[str, int], groups: list[int]) -> None:
-    """Refuse columns in two roles that cannot be one thing; clusters may also be looked at one by one."""
+def _require_apart(roles: GivenRoles, judged: list[int], single: dict[str, int], segments: list[int]) -> None:
+    """Refuse columns in two roles that cannot be one thing; groups may be segments too."""
     taken = [*judged, *single.values()]
-    for role in ("target", "time", "weight", "cluster"):
-        if role in single and [*taken, *(groups if role != "cluster" else ())].count(single[role]) > 1:
-            refuse(f"the {role} must have no other role", quote(roles.single[role]), "Name another column.")
-    for role in ("reference", "latent"):
+    for role in ("target", "time", "weight", "groups"):
+        if role in single and [*taken, *(segments if role != "groups" else ())].count(single[role]) > 1:
+            refuse(f"the column of --{role} must have no other role", quote(roles.single[role]), "Name another column.")
+    for role in ("q", "latent"):
         if single.get(role) in judged:
             refuse(
                 f"--{role} must not be a score that is judged by it", quote(roles.single[role]), "Name another column."

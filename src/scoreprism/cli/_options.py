@@ -26,14 +26,15 @@ FORMATS = ("table", "json", "csv", "md")
 
 #: What the arguments of Python, as texts of the library name them, are called here.
 OPTION_OF = {
-    "X": "--features", "by": "--group", "calibrators": "--method", "cells": "--cells", "clip": "--clip",
-    "cv_column": "--cv-column", "engine": "--engine", "every": "--every", "groups": "--cluster", "key": "--key",
-    "latent": "--latent", "loss": "--loss", "n_jobs": "--jobs", "n_resamples": "--resamples", "order": "--order",
-    "max_pvalue": "--alpha", "max_reliability": "--max-reliability", "gate_on": "--gate-on",
-    "overwrite": "--force", "pos_label": "--pos-label", "q": "--reference", "random_state": "--seed",
-    "sample_weight": "--weight", "score": "--score", "segments": "--group", "target": "--target", "time": "--time",
+    "X": "--features", "by": "--segment", "calibrators": "--method", "cells": "--cells", "clip": "--clip",
+    "confidence_level": "--confidence", "cv_column": "--fold-column", "engine": "--engine", "every": "--period",
+    "fold_column": "--fold-column", "fold_key": "--fold-key", "gate_on": "--gate-on", "groups": "--groups",
+    "key": "--fold-key", "latent": "--latent", "level": "--confidence", "loss": "--loss", "max_pvalue": "--alpha",
+    "max_reliability": "--max-reliability", "n_jobs": "--jobs", "n_resamples": "--resamples", "order": "--order",
+    "overwrite": "--force", "period": "--period", "pos_label": "--pos-label", "q": "--q", "random_state": "--seed",
+    "sample_weight": "--weight", "score": "--score", "segments": "--segment", "target": "--target", "time": "--time",
     "verify_checksums": "--verify-checksums", "y": "--target", "y_proba": "--score", "y_true": "--target",
-    "Partial.to_json": "--save-partial", "to_json()": "`scoreprism recalibrate --save`",
+    "Partial.to_json": "--save-sums", "Sums.to_json": "--save-sums", "to_json()": "`scoreprism recalibrate --save`",
 }  # fmt: skip
 
 
@@ -112,19 +113,19 @@ FEATURES = _several(
 #: of those that split the loss into terms,
 KNOWN = _several(
     "Columns",
-    (("--reference",), {"metavar": "COLUMN", "help": "P(event | features), where it is known."}),
+    (("--q",), {"metavar": "COLUMN", "help": "P(event | features), where it is known."}),
     (("--latent",), {"metavar": "COLUMN", "help": "P(event | latent state), where it is known."}),
 )
 CLUSTER = _option(
     "Columns",
-    "--cluster",
+    "--groups",
     metavar="COLUMN",
     help="What rows have in common that are not independent: a patient, a customer, a household.",
 )
 #: and of those that look at parts of the rows.
 PARTS = _several(
     "Columns",
-    (("--group", "groups"), {"multiple": True, "metavar": "COLUMN", "help": "Segments to look at one by one."}),
+    (("--segment", "segments"), {"multiple": True, "metavar": "COLUMN", "help": "Segments to look at one by one."}),
     (("--time",), {"metavar": "COLUMN", "help": "Dates or periods."}),
     (("--time-format",), {"metavar": "FORMAT", "help": "How times are written, for example %d.%m.%Y."}),
 )
@@ -164,7 +165,7 @@ NUMBERS = (
         (("--clip",), {"type": Finite(0.0, 0.5, min_open=True, max_open=True), "metavar": "DISTANCE",
           "help": "Keep scores this far from 0 and 1."}),
         (
-            ("--level",),
+            ("--confidence",),
             {"type": Finite(0.0, 1.0, min_open=True, max_open=True), "default": 0.95, "show_default": True,
              "metavar": "SHARE", "help": "Confidence level."},
         ),
@@ -197,13 +198,13 @@ SCALE = _several(
     "At scale",
     (("--engine",), {"type": click.Choice(ENGINES), "metavar": "NAME", "help": "Sum the rows where they are, and "
       "work on sums: polars (default for several files), duckdb, dask or spark."}),
-    (("--every",), {"type": click.Choice(PERIODS), "metavar": "LENGTH", "help": "Length of a period of --time: day, "
+    (("--period",), {"type": click.Choice(PERIODS), "metavar": "LENGTH", "help": "Length of a period of --time: day, "
       "week, month (default), quarter or year."}),
     (("--cells",), {"type": click.IntRange(min=8), "metavar": "N", "help": "Cells of the score, where distinct scores "
       "are more; 1024 if not given."}),
-    (("--cv-column",), {"metavar": "COLUMN", "help": "Folds; drawn if not given."}),
-    (("--key",), {"metavar": "COLUMN", "help": "Whole numbers that are hashed to folds: rows of a key stay together."}),
-    (("--partials",), {"multiple": True, "metavar": "FILES", "help": "Sums that --save-partial kept, instead of FILE; "
+    (("--fold-column",), {"metavar": "COLUMN", "help": "Folds; drawn if not given."}),
+    (("--fold-key",), {"metavar": "COLUMN", "help": "Whole numbers that are hashed to folds: rows of a key stay together."}),
+    (("--sums",), {"multiple": True, "metavar": "FILES", "help": "Sums that --save-sums kept, instead of FILE; "
       "a path, a glob or a folder."}),
     (("--verify-checksums",), {"is_flag": True, "help": "Compare Parquet pages with their checksums first, which reads "
       "the columns once more. One file without these options is always verified."}),
@@ -237,7 +238,7 @@ GATES = (
         (("--max-reliability",), {"type": Finite(min=0.0), "metavar": "LOSS",
           "help": "Exit 1 if the reliability term of a model, by the first loss, is larger."}),
         (("--gate-on",), {"type": click.Choice(("estimate", "lower", "upper")), "default": "estimate",
-          "show_default": True, "help": "What is compared with it: the estimate, or a confidence bound at --level. "
+          "show_default": True, "help": "What is compared with it: the estimate, or a confidence bound at --confidence. "
           "lower: fail only where the excess is shown; upper: fail unless it is ruled out."}),
     ),
     _option(

@@ -20,6 +20,13 @@ _LAST_SECOND = 253_402_300_799
 #: Exit codes beside 0.
 GATE, USAGE, BUG, INTERRUPTED, PIPE, TERMINATED = 1, 2, 70, 130, 141, 143
 
+#: Options of other tools, and what they are called here; click itself finds those that are spelled alike.
+_MEANT = {
+    "--group": ("--segment", "--groups"), "--by": ("--segment",), "--cluster": ("--groups",), "--reference": ("--q",),
+    "--level": ("--confidence",), "--every": ("--period",), "--partials": ("--sums",), "--key": ("--fold-key",),
+    "--save-partial": ("--save-sums",), "--cv-column": ("--fold-column",),
+}  # fmt: skip
+
 
 class Terminated(BaseException):
     """SIGTERM, as an exception: what was begun is undone on the way out."""
@@ -141,6 +148,9 @@ def debugging() -> bool:
 def _explained(error: click.ClickException) -> int:
     """A wrong call in one line, with the command whose help to read."""
     context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption) and context is not None and error.option_name in _MEANT:
+        has = {name for option in context.command.params for name in option.opts}
+        error.possibilities = [name for name in _MEANT[error.option_name] if name in has]
     text = error.format_message().rstrip()
     text = text if text.endswith((".", "?", ")")) else f"{text}."
     example = getattr(getattr(context, "command", None), "example", "")

@@ -129,7 +129,7 @@ def _cast(series: pl.Series, i: int, found: FoundRoles, options: ReadOptions) ->
     what = f"{role} {quote(found.names.all[i])}"
     if role == "target":
         return to_outcomes(series, what, _known_labels(found))
-    if role == "cluster":
+    if role == "groups":
         return to_text(series, what)
     if role == "time":
         return to_times(series, what, options.time_format)
@@ -210,7 +210,7 @@ class _Columns:
 
     def _refuse_gap(self, i: int, missing: NDArray[np.bool_]) -> NoReturn:
         role, written = self.found.required[i], self._written(i, missing)
-        label = " If it is a label, rename it." if written and role in {"target", "cluster"} else ""
+        label = " If it is a label, rename it." if written and role in {"target", "groups"} else ""
         refuse(
             f"{role} {quote(self.found.names.all[i])} must have no missing values",
             f"{int(missing.sum())} of {missing.size} missing, first in {at(np.argmax(missing))}{written}",
@@ -256,7 +256,7 @@ def _find_positive(found: FoundRoles, labels: list[Any]) -> Any:
     """The label that scores of one column speak of; None where there is no doubt, or no such score."""
     roles = found.roles
     alone = [f"score {quote(score.name)}" for score in found.scores if len(score.columns) == 1]
-    alone += [f"{role} {quote(name)}" for role, name in roles.single.items() if role in ("reference", "latent")]
+    alone += [f"{role} {quote(name)}" for role, name in roles.single.items() if role in ("q", "latent")]
     if alone and len(labels) > 2:
         rule = f"target {quote(roles.target)} must hold two labels for {alone[0]}, which is one column"
         refuse(rule, several(labels), "Name a column per class, for example --score 'p_*'.")
@@ -344,14 +344,14 @@ def _make_sample(
 
     roles = columns.found.roles
     segments = {
-        name: to_segments(columns.frame.get_column(str(columns.found.names[name])), f"group {quote(name)}")
-        for name in roles.groups
+        name: to_segments(columns.frame.get_column(str(columns.found.names[name])), f"segment {quote(name)}")
+        for name in roles.segments
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say is said of each model
         return Sample.of(
             to_array(outcomes.column), scores, pl.DataFrame(features) if features else None,
-            q=columns.get(roles.reference), latent=columns.get(roles.latent), sample_weight=columns.get(roles.weight),
-            groups=columns.get(roles.cluster), segments=segments or None, time=columns.get(roles.time),
+            q=columns.get(roles.q), latent=columns.get(roles.latent), sample_weight=columns.get(roles.weight),
+            groups=columns.get(roles.groups), segments=segments or None, time=columns.get(roles.time),
             pos_label=outcomes.pos_label,
         )  # fmt: skip

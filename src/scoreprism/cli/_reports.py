@@ -58,8 +58,8 @@ _REST = (READING, NUMBERS, RANDOM, GATES)
                  "FILE-report.html by default."),
     click.option("--save-map", type=FILE, cls=Option, section="Output", metavar="FILE",
                  help="Keep the best recalibration map as JSON, for `scoreprism apply`."),
-    click.option("--save-partial", type=FILE, cls=Option, section="Output", metavar="FILE",
-                 help="Keep the sums as JSON, for --partials."),
+    click.option("--save-sums", type=FILE, cls=Option, section="Output", metavar="FILE",
+                 help="Keep the sums as JSON, for --sums."),
     _TITLE, FORCE, SHOWN,
 )  # fmt: skip
 def report(files: tuple[str, ...], paths: tuple[str, ...], save_map: str | None, force: bool, **given: Any) -> None:
@@ -140,7 +140,7 @@ def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) 
     from scoreprism._document.model import require_ending
 
     call.check()
-    kept = call.given["save_partial"]
+    kept = call.given["save_sums"]
     wanted = paths or (f"{call.stem}-report.html",)
     for path in wanted:
         require_ending(path)

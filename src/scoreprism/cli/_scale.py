@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from scoreprism.scale import Partial
 
 #: Options that only make sense where rows are summed.
-_OF_SUMS = ("engine", "every", "cells", "cv_column", "key", "save_partial")
+_OF_SUMS = ("engine", "period", "cells", "fold_column", "fold_key", "save_sums")
 #: Options that need rows in memory, and what to do instead.
 _SAMPLE = "Take a sample of rows into one file, and leave out what is at scale."
 _OF_ROWS = {
     "features": _SAMPLE,
     "all_features": _SAMPLE,
     "save_map": "Fit it with `scoreprism recalibrate` on a sample.",
-    "cluster": "--key or --cv-column keep rows together in folds; intervals take rows as independent.",
+    "groups": "--fold-key or --fold-column keep rows together in folds; intervals take rows as independent.",
     "time_format": "Keep dates as dates, in Parquet.",
     "delimiter": "Convert the files to Parquet.",
     "decimal_comma": "Convert the files to Parquet.",
@@ -37,16 +37,16 @@ _OF_ROWS = {
     "max_gigabytes": "Memory does not grow with the rows: leave it out.",
     "jobs": "The engine has threads of its own: leave it out.",
 }
-#: Options that partials have settled.
+#: Options that sums have settled.
 _SETTLED = (
-    "target", "scores", "models", "pos_label", "weight", "reference", "latent", "groups", "time", "clip",
+    "target", "scores", "models", "pos_label", "weight", "q", "latent", "segments", "time", "clip",
     "verify_checksums", *_OF_SUMS[:-1],
 )  # fmt: skip
 
 
 def at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Whether a call is about sums: its options say so, or its files."""
-    asked = bool(given.get("partials")) or any(given.get(name) is not None for name in _OF_SUMS)
+    asked = bool(given.get("sums")) or any(given.get(name) is not None for name in _OF_SUMS)
     return asked or len(files) > 1 or any(_is_many(file) for file in files)
 
 
@@ -74,7 +74,7 @@ class Call:
             raise click.UsageError(
                 "at scale FILE must be a path, a glob or a folder; got - (stdin). Write it to a file"
             )
-        if self.given["partials"]:
+        if self.given["sums"]:
             self._check_partials(typed)
             return
         for name, there in (("target", self.given["target"]), ("scores", self.given["scores"] or self.given["models"])):
@@ -86,8 +86,8 @@ class Call:
             self._require_one()
 
     def _require_one(self) -> None:
-        if self.given.get("save_partial"):
-            raise click.UsageError("--save-partial keeps the sums of one score; got several. Call it once for each")
+        if self.given.get("save_sums"):
+            raise click.UsageError("--save-sums keeps the sums of one score; got several. Call it once for each")
 
     def with_scores(self) -> Call:
         """The same call with a column for each of its scores, found among those of the files."""
@@ -126,17 +126,17 @@ class Call:
     def _check_partials(self, typed: set[str]) -> None:
         if self.files:
             raise click.UsageError(
-                f"give FILE or --partials; got both. The sums of {self.files[0]!r} can be added later"
+                f"give FILE or --sums; got both. The sums of {self.files[0]!r} can be added later"
             )
         settled = [name for name in _SETTLED if name in typed]
         if settled:
-            raise click.UsageError(f"{_flag(settled[0])} is settled in the sums of --partials. Leave it out")
+            raise click.UsageError(f"{_flag(settled[0])} is settled in the sums of --sums. Leave it out")
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Every file that is read."""
-        if self.given["partials"]:
-            return tuple(_json_files(self.given["partials"]))
+        if self.given["sums"]:
+            return tuple(_json_files(self.given["sums"]))
         from scoreprism._core.source_files import find_files
 
         return tuple(find_files(list(self.files))[0])
@@ -144,7 +144,7 @@ class Call:
     @property
     def name(self) -> str:
         """What the data are called: the pattern or the folder, without where it stands."""
-        source = (*self.files, *self.given["partials"])
+        source = (*self.files, *self.given["sums"])
         if len(source) > 1:
             return f"{Path(source[0]).name} and {len(source) - 1} more"
         path = Path(source[0])
@@ -153,7 +153,7 @@ class Call:
     @property
     def stem(self) -> str:
         """What a report on them is called."""
-        path = Path((*self.files, *self.given["partials"])[0])
+        path = Path((*self.files, *self.given["sums"])[0])
         alone = len(self.files) == 1 and path.is_file()
         word = path.name.partition(".")[0] if alone or path.is_dir() else path.parent.name
         return word if word.strip(".*?[]") else "predictions"
@@ -164,24 +164,24 @@ def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) 
     release_memory()
     asked = _typed()
     with voice.listening():
-        notes = [] if call.given["partials"] else _doubts(call)
+        notes = [] if call.given["sums"] else _doubts(call)
         for note in notes:
             voice.say(f"note: {note}")
         warnings.simplefilter("ignore", DoubtfulFileWarning)  # it has been told
-        call = call if call.given["partials"] else call.with_scores()
+        call = call if call.given["sums"] else call.with_scores()
         from scoreprism.report import Origin, summarize_sums  # not before the columns are found: it loads everything
 
         given = call.given
         checksums = {"checksums": str(_verified(call))} if given["verify_checksums"] or given["strict"] else {}
-        sums = _read(call) if given["partials"] else _summarized(call, voice)
+        sums = _read(call) if given["sums"] else _summarized(call, voice)
         for name, found in sums.items():
             if not given["as_given"]:
                 _require_order(name, found[0])
         voice.say(f"seed: {given['seed']}")
-        losses = list(Asked("", given).losses()) if "losses" in asked or not given["partials"] else None
+        losses = list(Asked("", given).losses()) if "losses" in asked or not given["sums"] else None
         first = next(iter(sums.values()))
         report = summarize_sums(
-            sums, loss=losses, confidence_level=given["level"], random_state=given["seed"], sections=sections,
+            sums, loss=losses, confidence_level=given["confidence"], random_state=given["seed"], sections=sections,
             title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first)) | checksums), notes=notes,
             min_gain=given["min_gain"], findings=find_suspects(notes),
         )  # fmt: skip
@@ -212,16 +212,16 @@ def _verified(call: Call) -> Pages:
 
 def _columns(given: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Options that name columns, and the columns."""
-    single = ("target", "weight", "reference", "latent", "time", "cv_column", "key")
-    several = [(role, name) for role in ("scores", "groups") for name in given[role]]
+    single = ("target", "weight", "q", "latent", "time", "fold_column", "fold_key")
+    several = [(role, name) for role in ("scores", "segments") for name in given[role]]
     return several + [(role, given[role]) for role in single if given[role] is not None]
 
 
 def _details(call: Call, passes: int) -> dict[str, Any]:
     """Where the numbers come from."""
     files = call.inputs
-    if call.given["partials"]:
-        return {"partials": len(files)}
+    if call.given["sums"]:
+        return {"files of sums": len(files)}
     size = sum(Path(file).stat().st_size for file in files)
     found = {"engine": call.given["engine"] or "polars", "files": len(files), "bytes": f"{size:,}"}
     return found | {"times summed": f"{passes * len(call.given['scores'])}, each over all rows"}
@@ -232,23 +232,23 @@ def _summarized(call: Call, voice: Voice) -> dict[str, tuple[Partial, ...]]:
     from scoreprism.scale import summarize
 
     given = call.given
-    groups, time = tuple(dict.fromkeys(given["groups"])), given["time"]
+    groups, time = tuple(dict.fromkeys(given["segments"])), given["time"]
     keys: list[dict[str, Any]] = [{"by": group} for group in groups]
     times = [] if time is None else [time]
-    keys += [{"time": name, "every": given["every"]} for name in times]
-    if time is None and given["every"] is not None:
-        raise click.UsageError("--every goes with --time; got it alone. Name the column of dates")
-    if given.get("save_partial") or len(keys) < 2:
-        keys = [{"by": groups or None, "time": time, "every": given["every"]}]
+    keys += [{"time": name, "every": given["period"]} for name in times]
+    if time is None and given["period"] is not None:
+        raise click.UsageError("--period goes with --time; got it alone. Name the column of dates")
+    if given.get("save_sums") or len(keys) < 2:
+        keys = [{"by": groups or None, "time": time, "every": given["period"]}]
     elif not given["quiet"]:
         voice.say(
             f"note: the data are read {len(keys) * len(given['scores'])} times, by {', '.join((*groups, *times))}"
             f"{' for each score' * (len(given['scores']) > 1)}"
         )
     options = {
-        "target": given["target"], "q": given["reference"], "latent": given["latent"],
-        "loss": list(Asked("", given).losses()), "sample_weight": given["weight"], "cv_column": given["cv_column"],
-        "key": given["key"], "clip": given["clip"], "engine": given["engine"], "pos_label": _label(call),
+        "target": given["target"], "q": given["q"], "latent": given["latent"],
+        "loss": list(Asked("", given).losses()), "sample_weight": given["weight"], "cv_column": given["fold_column"],
+        "key": given["fold_key"], "clip": given["clip"], "engine": given["engine"], "pos_label": _label(call),
     }  # fmt: skip
     options |= {"cells": given["cells"]} if given["cells"] is not None else {}
     files = list(call.files)
@@ -311,7 +311,7 @@ def _json_files(patterns: Sequence[str]) -> list[str]:
         else:
             some = [str(here)] if here.is_file() else sorted(glob.glob(str(here), recursive=True))  # noqa: PTH207
         if not some:
-            refuse("--partials must name files that exist", f"{pattern!r}, which matches none", "Check the path.")
+            refuse("--sums must name files that exist", f"{pattern!r}, which matches none", "Check the path.")
         found += some
     return each_once(found)
 

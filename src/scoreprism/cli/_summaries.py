@@ -35,7 +35,7 @@ def summarized(asked: Asked, voice: Voice, kind: str, choose: Callable[[Sample],
         from scoreprism.report import summarize  # not before the file is found fit: it loads everything
 
         found = summarize(
-            data.sample, loss=losses, clip=given["clip"], confidence_level=given["level"],
+            data.sample, loss=losses, clip=given["clip"], confidence_level=given["confidence"],
             min_gain=given.get("min_gain", MIN_GAIN), random_state=given["seed"], n_jobs=given["jobs"],
             sections=sections, title=given.get("title"), origin=data.origin, notes=data.notes,
             findings=find_suspects(data.doubts), **options,
@@ -74,7 +74,7 @@ def _require_enough(sample: Sample) -> None:
     if sample.n_units < _FOLDS:
         what, remedy = ("rows", "Use more rows.")
         if sample.groups is not None:
-            what, remedy = ("clusters", "Use rows of more clusters.")
+            what, remedy = ("groups", "Use rows of more groups.")
         refuse(f"FILE must have at least {_FOLDS} {what}", f"{sample.n_units}", remedy)
 
 
