@@ -147,7 +147,9 @@ def test_engines_agree(data, engine):
 
 def test_groups_keep_their_meaning(data, table):
     """Each --segment column by itself, as for rows; and --time by its periods."""
-    found = answer("data", *ONE, "--segment", "side", "--segment", "word", "--time", "day", "--period", "month", "--full")
+    found = answer(
+        "data", *ONE, "--segment", "side", "--segment", "word", "--time", "day", "--period", "month", "--full"
+    )
     tables = {t["key"]: t for s in found["sections"] if s["key"] == "segments" for t in s["tables"]}
     counts = {
         key: {row["segment"]: row["rows"] for row in tables[key]["rows"]}

@@ -383,7 +383,9 @@ def test_groups(read):
         read, gap, GivenRoles("y", ("s",), groups="c")
     )
     assert read(gap, GivenRoles("y", ("s",), groups="c"), drop_missing=True).sample.groups.tolist() == [0, 1]
-    assert "the column of --groups must have no other role" in refused(read, content, GivenRoles("y", ("s",), groups="s"))
+    assert "the column of --groups must have no other role" in refused(
+        read, content, GivenRoles("y", ("s",), groups="s")
+    )
     assert "must be a column" in refused(read, content, GivenRoles("y", ("s",), groups="d"))
     assert "--all-features must find some" in refused(
         read, content, GivenRoles("y", ("s",), groups="c", all_features=True)

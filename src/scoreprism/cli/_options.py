@@ -29,7 +29,7 @@ OPTION_OF = {
     "X": "--features", "by": "--segment", "calibrators": "--method", "cells": "--cells", "clip": "--clip",
     "confidence_level": "--confidence", "cv_column": "--fold-column", "engine": "--engine", "every": "--period",
     "fold_column": "--fold-column", "fold_key": "--fold-key", "gate_on": "--gate-on", "groups": "--groups",
-    "key": "--fold-key", "latent": "--latent", "level": "--confidence", "loss": "--loss", "max_pvalue": "--alpha",
+    "key": "--fold-key", "latent": "--latent", "loss": "--loss", "max_pvalue": "--alpha",
     "max_reliability": "--max-reliability", "n_jobs": "--jobs", "n_resamples": "--resamples", "order": "--order",
     "overwrite": "--force", "period": "--period", "pos_label": "--pos-label", "q": "--q", "random_state": "--seed",
     "sample_weight": "--weight", "score": "--score", "segments": "--segment", "target": "--target", "time": "--time",
@@ -203,7 +203,7 @@ SCALE = _several(
     (("--cells",), {"type": click.IntRange(min=8), "metavar": "N", "help": "Cells of the score, where distinct scores "
       "are more; 1024 if not given."}),
     (("--fold-column",), {"metavar": "COLUMN", "help": "Folds; drawn if not given."}),
-    (("--fold-key",), {"metavar": "COLUMN", "help": "Whole numbers that are hashed to folds: rows of a key stay together."}),
+    (("--fold-key",), {"metavar": "COLUMN", "help": "Whole numbers, hashed to folds: rows of a key stay together."}),
     (("--sums",), {"multiple": True, "metavar": "FILES", "help": "Sums that --save-sums kept, instead of FILE; "
       "a path, a glob or a folder."}),
     (("--verify-checksums",), {"is_flag": True, "help": "Compare Parquet pages with their checksums first, which reads "
@@ -238,7 +238,7 @@ GATES = (
         (("--max-reliability",), {"type": Finite(min=0.0), "metavar": "LOSS",
           "help": "Exit 1 if the reliability term of a model, by the first loss, is larger."}),
         (("--gate-on",), {"type": click.Choice(("estimate", "lower", "upper")), "default": "estimate",
-          "show_default": True, "help": "What is compared with it: the estimate, or a confidence bound at --confidence. "
+          "show_default": True, "help": "What is compared with it: the estimate, or its bound at --confidence. "
           "lower: fail only where the excess is shown; upper: fail unless it is ruled out."}),
     ),
     _option(

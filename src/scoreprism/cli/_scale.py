@@ -125,9 +125,7 @@ class Call:
 
     def _check_partials(self, typed: set[str]) -> None:
         if self.files:
-            raise click.UsageError(
-                f"give FILE or --sums; got both. The sums of {self.files[0]!r} can be added later"
-            )
+            raise click.UsageError(f"give FILE or --sums; got both. The sums of {self.files[0]!r} can be added later")
         settled = [name for name in _SETTLED if name in typed]
         if settled:
             raise click.UsageError(f"{_flag(settled[0])} is settled in the sums of --sums. Leave it out")
