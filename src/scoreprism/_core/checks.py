@@ -394,7 +394,10 @@ _SUSPICIOUS = 30
 
 def is_hard(law: FloatArray) -> bool:
     """Whether probabilities look like predicted labels."""
-    return not (law.shape[0] < _SUSPICIOUS or bool(((law != 0.0) & (law != 1.0)).any()))
+    if law.shape[0] < _SUSPICIOUS:
+        return False
+    # the first rows nearly always settle it, and save a pass over all
+    return all(bool(((part == 0.0) | (part == 1.0)).all()) for part in (law[:_SUSPICIOUS], law))
 
 
 def warn_of_hard_labels(name: str = "y_proba") -> None:

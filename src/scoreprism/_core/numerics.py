@@ -42,6 +42,11 @@ REACHED = 1.0 - 1e-12
 WITHIN = 1.0 + 1e-12
 
 
+def least_distance(total: float) -> float:
+    """1/(2n): how near to 0 or 1 a law fitted on rows of this weight may come."""
+    return min(0.5 / total, 0.25)
+
+
 def log_odds(p: FloatArray, edge: float = 0.0) -> FloatArray:
     """log(p / (1 − p)), accurate near 0, of probabilities kept `edge` from 0 and 1."""
     inside = np.clip(p, edge, 1.0 - edge) if edge > 0.0 else p

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 from scoreprism._core.checks import refuse
 from scoreprism._findings.finding import Finding
-from scoreprism._findings.sentences import say
 from scoreprism._findings.wording import write_amount, write_count, write_fixed, write_whole
 
 #: Kinds of columns of numbers with a fixed number of decimals, and how many; "text" is the kind of words.
@@ -280,7 +279,7 @@ class Callout:
     @property
     def text(self) -> str:
         """The sentence."""
-        return say(self.finding)
+        return self.finding.text
 
 
 @dataclass(frozen=True)
@@ -337,7 +336,7 @@ class Section:
     @property
     def meaning(self) -> str:
         """The lead in words."""
-        return " ".join(say(one) for one in self.lead)
+        return " ".join(one.text for one in self.lead)
 
     @property
     def tables(self) -> Iterator[Table]:

@@ -18,7 +18,6 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draw
 from scoreprism._document.model import Block, Callout, Column, Document, Paragraph, Section, Table
 from scoreprism._document.result_json import encode
-from scoreprism._document.terminal import render_text
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import visible
 
@@ -89,6 +88,8 @@ class Result(ABC):
         return Document("result", "", sections=(Section("result", "", (), tuple(self._blocks())),))
 
     def __repr__(self) -> str:
+        from scoreprism._document.terminal import render_text
+
         return render_text(self.document(), _WIDTH).rstrip("\n")
 
     def _repr_html_(self) -> str:

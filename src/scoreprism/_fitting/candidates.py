@@ -20,8 +20,9 @@ from scoreprism._fitting.learners import BoostLearner, MapLearner, ShiftLearner
 from scoreprism._kernels.local_shifts import local_shifts
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, hit_rows, mixed
+from scoreprism._sample.batch import Batch
 from scoreprism._sample.features import Encoder
-from scoreprism._sample.fit_rows import Batch, FitRows
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain

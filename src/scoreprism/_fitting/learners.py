@@ -16,7 +16,8 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import Partitions
 from scoreprism._learners.members import foreign_law
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_rows import Batch, FitRows
+from scoreprism._sample.batch import Batch
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._spelling import mark
 from scoreprism.calibrators import (
     CALIBRATORS,

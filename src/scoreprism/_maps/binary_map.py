@@ -32,11 +32,6 @@ _BLOCK = 1 << 14
 RANGES = {"probability": (0.0, 1.0), "logit": (-sys.float_info.max, sys.float_info.max)}
 
 
-def least_distance(total: float) -> float:
-    """1/(2n): how near to 0 or 1 a law fitted on rows of this weight may come."""
-    return min(0.5 / total, 0.25)
-
-
 # ── charts: in which coordinate a curve sees the score ──────────────────────────────────────────────
 
 

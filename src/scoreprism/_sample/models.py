@@ -10,7 +10,6 @@ import numpy as np
 from scoreprism._core.checks import parse_law, plain, refuse
 from scoreprism._core.frames import backend_of, column_names, columns_of
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._double_use import find_training_rows
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._spelling import mark
 from scoreprism.exceptions import ScoreprismError
@@ -61,6 +60,8 @@ def find_double_use(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, what: str
 ) -> tuple[Finding, ...]:
     """Whether a model seems to be trained on the rows that judge its `what`; if it certainly was, that is announced."""
+    from scoreprism._double_use import find_training_rows
+
     found = find_training_rows(model, X, y, sample_weight)
     return () if found is None else (announce(found.with_facts(what=what)),)
 

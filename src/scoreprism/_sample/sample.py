@@ -584,8 +584,9 @@ def warn_of_prediction(sample: Sample, what: str = "y_proba") -> None:
     """Say so if the probabilities of the only model look like labels, or rank the wrong way round."""
     if is_hard(sample.prediction):
         warn_of_hard_labels(what)
-    if sample.classes is not None and np.unique(sample.y).size > 1:
-        warn_of_reversed_scores(sample.fit_rows(), sample.classes)
+    if sample.classes is not None and sample.y.min() < sample.y.max():
+        score = as_vector(sample.prediction) if sample.k == 2 else sample.prediction
+        warn_of_reversed_scores(FitRows(score, sample.y, sample.weight, sample.k, sample.kind), sample.classes)
 
 
 def parse_laws(

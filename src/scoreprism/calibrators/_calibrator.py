@@ -34,8 +34,10 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, named
 from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
+from scoreprism._maps.reduction import Reduction
 from scoreprism._parameters import described
-from scoreprism._sample.fit_rows import Batch, FitRows, GivenRows, Reduction, warn_of_reversed_scores
+from scoreprism._sample.batch import Batch
+from scoreprism._sample.fit_rows import FitRows, GivenRows, warn_of_reversed_scores
 from scoreprism._sample.scores import (
     check_column_names,
     class_labels,

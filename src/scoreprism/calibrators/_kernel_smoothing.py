@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_number
+from scoreprism._core.numerics import least_distance
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.kernel_regression import (
     KERNELS,
@@ -14,10 +15,11 @@ from scoreprism._kernels.kernel_regression import (
     linear_bins,
     rule_of_thumb,
 )
-from scoreprism._maps.binary_map import BinaryMap, BrokenLine, MapCurve, least_distance
+from scoreprism._maps.binary_map import BinaryMap, BrokenLine, MapCurve
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
-from scoreprism._sample.fit_rows import Batch, FitRows
+from scoreprism._sample.batch import Batch
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators._calibrator import (
     Calibrator,
     one_of,

@@ -12,7 +12,8 @@ from scoreprism._kernels.logistic import Likelihood, fit_or_smooth, separated, s
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import Same, Tempered, log_law
-from scoreprism._sample.fit_rows import Batch, FitRows, fit_lines, smallest
+from scoreprism._sample.batch import Batch, fit_lines
+from scoreprism._sample.fit_rows import FitRows, smallest
 from scoreprism.calibrators._calibrator import Calibrator, FittedPart, one_of, rules, with_parameters
 
 #: Bounds on 1/T: beyond them a score is noise, or the classes are separated.

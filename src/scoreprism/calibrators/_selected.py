@@ -18,7 +18,8 @@ from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.order import judge_order, put_in_order
 from scoreprism._maps.parts import Map
 from scoreprism._parameters import described
-from scoreprism._sample.fit_rows import Batch, FitRows
+from scoreprism._sample.batch import Batch
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import Split, enough_rows, is_count, make_folds, random_folds
 from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, one_of, rules, with_parameters
 from scoreprism.calibrators._kernel_smoothing import KernelCalibrator

@@ -18,7 +18,8 @@ from scoreprism._learners.spline_fit import KernelStep, Shape, SplineProblem, bo
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.splines import natural_spline
-from scoreprism._sample.fit_rows import Batch, FitRows, fit_lines
+from scoreprism._sample.batch import Batch, fit_lines
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators._calibrator import (
     Calibrator,
     Rule,

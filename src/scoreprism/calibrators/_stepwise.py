@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_count, parse_numbers, refuse
-from scoreprism._core.numerics import EDGE_OF_SHIFTS, clipped_sigmoid, log_odds
+from scoreprism._core.numerics import EDGE_OF_SHIFTS, clipped_sigmoid, least_distance, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.bins import auto_bins, equal_mass_cuts
 from scoreprism._kernels.isotonic import Ladder, isotonic_blocks, isotonic_ladder, pool_ties
 from scoreprism._kernels.local_shifts import flattened, local_shifts
-from scoreprism._maps.binary_map import BinaryMap, BrokenLine, MapCurve, Steps, Sum, least_distance
+from scoreprism._maps.binary_map import BinaryMap, BrokenLine, MapCurve, Steps, Sum
 from scoreprism._maps.parts import Map
-from scoreprism._sample.fit_rows import Batch, FitRows
+from scoreprism._sample.batch import Batch
+from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators._calibrator import (
     Calibrator,
     FittedPart,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from scoreprism._document.model import Cell, make_range
 from scoreprism._document.result import TermTable
 from scoreprism._findings.finding import MIN_GAIN, Finding, doubts, of_severity, select, settle
-from scoreprism._findings.sentences import explain_term, say
 from scoreprism._findings.wording import write_percent
 from scoreprism._kernels.term_intervals import quantile
 
@@ -215,7 +214,7 @@ class Summary(TermTable):
     @property
     def advice(self) -> tuple[str, ...]:
         """The findings in words."""
-        return tuple(say(one) for one in self.findings)
+        return tuple(one.text for one in self.findings)
 
     @property
     def terms(self) -> dict[str, float]:
@@ -245,6 +244,8 @@ class Summary(TermTable):
         return found
 
     def _columns(self) -> dict[str, list[Any]]:
+        from scoreprism._findings.sentences import explain_term
+
         terms, risk, muted = self.terms, self.result.risk, self.result.muted
         finite = math.isfinite(risk) and risk != 0.0
         known = [self.result._known(name, self.confidence_level) for name in self.names]

@@ -29,7 +29,6 @@ from scoreprism._document.result_json import (
     require_kinds,
 )
 from scoreprism._findings.finding import MIN_GAIN, Finding, Noted, select
-from scoreprism._findings.sentences import mark_floor
 from scoreprism._findings.wording import write_count, write_fixed
 from scoreprism._kernels.term_intervals import (
     FORMS,
@@ -211,6 +210,8 @@ class Decomposition(Drawable, Noted, TermTable):
     @property
     def _mark(self) -> str:
         """What is said with numbers at a floor; empty for any other."""
+        from scoreprism._findings.sentences import mark_floor
+
         return "" if self.floor is None else mark_floor(self.floor)
 
     @property

@@ -16,7 +16,6 @@ from scoreprism._document.model import Block
 from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, announce, collect_findings, doubts, of_severity, select, settle
-from scoreprism._findings.sentences import say
 from scoreprism._findings.wording import write_pvalue
 from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
@@ -242,7 +241,7 @@ class AggregationDecomposition(Drawable, TermTable):
     @property
     def advice(self) -> tuple[str, ...]:
         """The findings in words."""
-        return tuple(say(one) for one in self.findings)
+        return tuple(one.text for one in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """

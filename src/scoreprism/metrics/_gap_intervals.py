@@ -24,7 +24,7 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.fitted_laws import CellFits, ScoreCells
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism._sample.fit_rows import Batch
+from scoreprism._sample.batch import Batch
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import TreeCalibrator
 from scoreprism.decomposition import Decomposition

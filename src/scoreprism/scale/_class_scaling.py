@@ -11,8 +11,8 @@ import narwhals as nw
 import numpy as np
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.numerics import least_distance
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._maps.binary_map import least_distance
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.losses import ProperLoss
