@@ -226,11 +226,11 @@ def split_terms(work: Work) -> dict[str, dict[str, Decomposition]]:
             S[part["rows"]] = part[method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)  # the table says what is known
-        terms = {
-            method: decompose(data.y, S, data.X, loss=tuple(LOSSES), clip=CLIP, random_state=0, n_jobs=work.n_jobs)
+        chains = {
+            method: decompose(data.y, S, data.X, clip=CLIP, random_state=0, n_jobs=work.n_jobs).chain
             for method, S in scores.items()
         }
-    return {loss: {method: terms[method][loss] for method in METHODS} for loss in LOSSES}
+        return {loss: {method: chains[method].decompose(loss, clip=CLIP) for method in METHODS} for loss in LOSSES}
 
 
 def find_bounds(one: Decomposition) -> dict[str, float]:

@@ -116,7 +116,8 @@ def estimate_reliability(task: Row) -> dict[str, float]:
         fitted = fit_isotonic(s, known.y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverfitWarning)  # that so few rows are too few is what this shows
-            debiased = decompose(known.y, s, calibrator="isotonic", loss=list(LOSSES), random_state=task["run"])
+            chain = decompose(known.y, s, calibrator="isotonic", random_state=task["run"]).chain
+            debiased = {loss: chain.decompose(loss) for loss in LOSSES}
         g = fitted.calibrate(s)
         again = fit_isotonic(g, known.y).calibrate(g)  # judged on its own rows, with a map fitted again
         found[f"{name}/brier/{AFTER}/in sample"] = float(get_loss("brier").divergence(g, again).mean())

@@ -63,9 +63,10 @@ def terms(rng: np.random.Generator, law: str, n: int, plain: bool, q: bool = Fal
     for loss in LOSSES:
         numbers |= described(found[loss], f"scale/{loss}")
     if plain:
-        options = {"loss": list(LOSSES), "random_state": seed, "sample_weight": draw.weight}
-        for loss, one in scoreprism.decompose(draw.y, draw.s, **options).items():
-            numbers |= described(one, f"plain/{loss}")
+        options = {"random_state": seed, "sample_weight": draw.weight}
+        chain = scoreprism.decompose(draw.y, draw.s, **options).chain
+        for loss in LOSSES:
+            numbers |= described(chain.decompose(loss), f"plain/{loss}")
     return numbers
 
 
@@ -134,7 +135,8 @@ def _against_plain(summed: Any, law: str, n: int, seed: int) -> Numbers:
     y, s = (np.concatenate([getattr(draw, name) for draw, _ in parts]) for name in ("y", "s"))
     fold: IntArray = np.concatenate([one for _, one in parts])
     splits = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(FOLDS)]
-    found = scoreprism.decompose(y, s, loss=list(LOSSES), cv=splits)
+    chain = scoreprism.decompose(y, s, cv=splits).chain
+    found = {loss: chain.decompose(loss) for loss in LOSSES}
     return {
         f"{loss}/{name}/plain": summed[loss].terms[name] - found[loss].terms[name]
         for loss in LOSSES

@@ -133,8 +133,9 @@ def _outcomes(law: FloatArray, rng: np.random.Generator) -> IntArray:
 def _decomposed(y: IntArray, s: FloatArray, X: FloatArray | None = None, **options: Any) -> Mapping[str, Decomposition]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found: Mapping[str, Decomposition] = scoreprism.decompose(y, s, X, loss=LOSSES, **options)
-    return found
+        first = scoreprism.decompose(y, s, X, loss=LOSSES[0], **options)
+        others = [first.chain.decompose(loss) for loss in LOSSES[1:]]
+    return {str(one.loss): one for one in (first, *others)}
 
 
 #: What is told of the reliability, by kind of finding.
@@ -270,7 +271,7 @@ def differences(rng: np.random.Generator, n: int, pair: str) -> Numbers:
         warnings.simplefilter("ignore")
         numbers: Numbers = {}
         for loss in LOSSES:
-            found = scoreprism.compare({"one": other, "two": q}, _outcomes(q, rng), loss=loss)
+            found = scoreprism.compare(_outcomes(q, rng), {"one": other, "two": q}, loss=loss)
             interval = found.difference("one", "two").interval("reliability")
             plain = found.difference("one", "two").interval("reliability", method="clt")
             numbers |= {f"{loss}.low": interval.low, f"{loss}.high": interval.high}

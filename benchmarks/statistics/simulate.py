@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,16 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.losses import get_loss
 
 
-def decomposed(draw: Draw, rng: np.random.Generator, **options: Any) -> Mapping[str, Decomposition]:
-    """Both losses of one sample."""
-    options.setdefault("loss", LOSSES)
+def decomposed(
+    draw: Draw, rng: np.random.Generator, losses: Sequence[str] = LOSSES, **options: Any
+) -> Mapping[str, Decomposition]:
+    """All losses of one sample."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of overfitting: the findings of the result say it too
         seed = int(rng.integers(2**31))
-        found: Mapping[str, Decomposition] = scoreprism.decompose(draw.y, draw.s, random_state=seed, **options)
-    return found
+        first = scoreprism.decompose(draw.y, draw.s, loss=losses[0], random_state=seed, **options)
+        others = [first.chain.decompose(loss) for loss in losses[1:]]
+    return {str(one.loss): one for one in (first, *others)}
 
 
 def recorded(found: Mapping[str, Decomposition], *, envelope: bool = False) -> Numbers:
@@ -151,7 +153,7 @@ def identity(rng: np.random.Generator, n: int) -> Numbers:
     wild = draw._replace(s=rng.uniform(0.01, 0.99, n), q=rng.uniform(0.01, 0.99, n))
     numbers: Numbers = {}
     for kind, sample in (("fitted", draw), ("random", wild)):
-        found = decomposed(sample, rng, loss=tuple(ALL), q=sample.q)
+        found = decomposed(sample, rng, tuple(ALL), q=sample.q)
         numbers[kind] = max(abs(sum(one.terms.values()) - one.risk) for one in found.values())
     return numbers
 

@@ -104,7 +104,7 @@ def test_demo(tmp_path, monkeypatch):
         assert word in page
     rows = example_predictions()
     four = {name: rows[name] for name in ("logistic", "forest", "average", "stacking")}
-    direct = scoreprism.compare(four, rows["default"], rows[:, 5:], random_state=0)["logistic"]
+    direct = scoreprism.compare(rows["default"], four, rows[:, 5:], random_state=0)["logistic"]
     assert f"{direct.risk:.4f}" in result.output
     assert f"{direct.terms['reliability']:.4f}" in page
     assert "grouping" in direct.muted

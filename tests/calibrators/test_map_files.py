@@ -497,8 +497,8 @@ def test_names_of_others_are_harmless_in_every_table():
     p = rng.uniform(0.1, 0.9, 200)
     y = (rng.random(200) < p).astype(int)
     models = {HOSTILE: p, "plain": np.clip(p + 0.05, 0, 1)}
-    found = scoreprism.compare(models, y, loss="brier", calibrator="platt", random_state=0)
-    by = scoreprism.decompose_by(np.where(p > 0.5, HOSTILE, "b"), y, p, loss="brier", calibrator="platt")
+    found = scoreprism.compare(y, models, loss="brier", calibrator="platt", random_state=0)
+    by = scoreprism.decompose_by(y, p, segments=np.where(p > 0.5, HOSTILE, "b"), loss="brier", calibrator="platt")
     for result in (found, by):
         page, text = result._repr_html_(), repr(result)
         for shown in (page, text):

@@ -31,6 +31,7 @@ from scoreprism.exceptions import InfiniteLossWarning
 from scoreprism.losses import LOSSES
 from scoreprism.report import Callout, Document, Section, summarize
 from scoreprism.report._judgement import judge_reliability
+from tests.chains import decompose_losses
 
 ROOT = Path(__file__).parents[2]
 MIXED = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}  # click 8.1
@@ -187,7 +188,7 @@ def test_numbers_are_those_of_the_api_to_the_last_bit(file, data):
     assert (found["kind"], found["schema_version"], found["settings"]["seed"]) == ("diagnosis", 2, 3)
     y = data["y"].to_numpy()
     for model in ("bold", "good"):
-        api = scoreprism.decompose(y, data[model].to_numpy(), loss=("log", "brier"), random_state=3)
+        api = decompose_losses(y, data[model].to_numpy(), losses=("log", "brier"), random_state=3)
         for loss, one in api.items():
             rows = [row for row in _term_rows(found) if (row["model"], row["loss"]) == (model, loss)]
             assert {row["term"]: row["estimate"] for row in rows} == one.terms
@@ -253,7 +254,7 @@ def test_compare_holds_paired_differences(file, data):
     tables = {table["key"]: table["rows"] for table in found["sections"][0]["tables"]}
     y = data["y"].to_numpy()
     api = scoreprism.compare(
-        {"bold": data["bold"].to_numpy(), "good": data["good"].to_numpy()}, y, loss="brier", random_state=0
+        y, {"bold": data["bold"].to_numpy(), "good": data["good"].to_numpy()}, loss="brier", random_state=0
     )
     assert [row["model"] for row in tables["glance"]] == list(api.ranking())
     assert {row["term"]: row["value"] for row in tables["differences"]} == {
@@ -275,7 +276,7 @@ def test_many_rows_give_the_numbers_of_the_api():
     many = frame(50_002, seed=1)
     y, scores = many["y"].to_numpy(), {name: many[name].to_numpy() for name in ("good", "bold")}
     found = summarize(y, scores, loss="brier", sections=["models"])
-    api = scoreprism.compare(scores, y, loss="brier", random_state=0)
+    api = scoreprism.compare(y, scores, loss="brier", random_state=0)
     assert len(api) == 2
     for name in scores:
         mine = found.models[name].decompositions["brier"]

@@ -12,6 +12,7 @@ import scoreprism
 from scoreprism import scale
 from scoreprism._findings.wording import write_amount
 from scoreprism.losses import get_loss
+from tests.chains import decompose_losses
 
 
 def rough(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +70,7 @@ def test_sentences_give_the_end_that_holds_for_any_shape():
 
 def test_sums_and_rows_say_the_same():
     y, s = rough()
-    rows = scoreprism.decompose(y, s, loss=["brier", "log"])
+    rows = decompose_losses(y, s, losses=["brier", "log"])
     sums = scale.decompose(pl.DataFrame({"y": y, "s": s}), target="y", score="s", loss=["brier", "log"])
     for name, found in sums.items():
         kinds = [[(one.kind, one.term) for one in each.summary().findings] for each in (found, rows[name])]

@@ -532,34 +532,34 @@ SURFACES: dict[str, Surface] = {
         apart={"labels minus one": "other labels than those of y_true"},
     ),
     "estimation.compare": Surface(
-        lambda g: [d.terms for d in sp.compare(members(g), g.y, **QUICK, **given_weight(g)).decompositions.values()]
+        lambda g: [d.terms for d in sp.compare(g.y, members(g), **QUICK, **given_weight(g)).decompositions.values()]
     ),
     "estimation.decompose_by": Surface(
         lambda g: [
             d.terms
             for d in sp.decompose_by(
-                SEGMENTS[
+                g.y,
+                g.p,
+                segments=SEGMENTS[
                     : np.size(g.p)
                     if type(g.p) is list and len(g.p) < 3
                     else len(g.y)
                     if type(g.y) is np.ndarray and g.y.shape == (1,)
                     else N
                 ],
-                g.y,
-                g.p,
                 **QUICK,
                 **given_weight(g),
             ).decompositions.values()
         ]
     ),
     "estimation.decompose_by with q": Surface(
-        lambda g: [d.terms for d in sp.decompose_by(SEGMENTS, Y, P, q=g.p, **QUICK).decompositions.values()],
+        lambda g: [d.terms for d in sp.decompose_by(Y, P, segments=SEGMENTS, q=g.p, **QUICK).decompositions.values()],
         ("law",),
         apart={"law None": "q=None is no q"},
     ),
     "decomposition.Chain": Surface(
         lambda g: (
-            sp.Chain(g.y, [sp.Level("S", m) for m in [g.p]] + [sp.Level("C", members(g)["b"])], g.w)
+            sp.Chain(g.y, [sp.Level("S", m) for m in [g.p]] + [sp.Level("C", members(g)["b"])], sample_weight=g.w)
             .decompose("brier")
             .terms
         )

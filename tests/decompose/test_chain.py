@@ -58,7 +58,7 @@ def rows_of(level, index):
 def test_telescoping_closes(loss, data):
     """Rows sum to the loss of the prediction, row by row and on average, for any laws whatever, in every form."""
     y, levels, weight, k = data.draw(chains(loss))
-    chain = Chain(y, levels, weight, classes=np.arange(k))
+    chain = Chain(y, levels, sample_weight=weight, classes=np.arange(k))
     observed = loss.loss(levels[0].law, y)
     mean = np.average(observed, weights=weight)
     for form in FORMS:
@@ -76,11 +76,13 @@ def test_rows_may_be_permuted_repeated_dropped_and_scaled(loss, data):
     """Permutation; integer weights = repetition; zero weight = absent row; the scale of weights does not matter."""
     y, levels, weight, k = data.draw(chains(loss))
     classes = np.arange(k)
-    full = Chain(y, levels, weight, classes=classes).decompose(loss)
+    full = Chain(y, levels, sample_weight=weight, classes=classes).decompose(loss)
     terms = full.terms
 
     def again(index, w):
-        return Chain(y[index], [rows_of(level, index) for level in levels], w, classes=classes).decompose(loss)
+        return Chain(y[index], [rows_of(level, index) for level in levels], sample_weight=w, classes=classes).decompose(
+            loss
+        )
 
     order = np.array(data.draw(st.permutations(range(len(y)))))
     permuted = again(order, weight[order])
@@ -310,14 +312,14 @@ def test_contributions_add_up_and_are_not_decompositions():
     # rows state × label with weight prob · law
     y, q, weight = np.array([0, 1, 0, 1]), np.array([0.4, 0.4, 0.8, 0.8]), np.array([0.3, 0.2, 0.1, 0.4])
     levels = [Level("S", [0.4] * 4), Level("C", [0.6] * 4), Level("Q", q)]
-    parts = Chain(y, levels, weight).decompose("brier").contributions(["A", "A", "B", "B"])
-    assert parts.groups == ("A", "B")
+    parts = Chain(y, levels, sample_weight=weight).decompose("brier").contributions(["A", "A", "B", "B"])
+    assert parts.segments == ("A", "B")
     assert parts.mean[:, 0] == pytest.approx([-0.04, 0.12], abs=1e-15)
     assert parts.values[:, 0] == pytest.approx([-0.02, 0.06], abs=1e-15)
     assert parts.terms["reliability"] == pytest.approx(0.04, abs=1e-15)
     assert parts.weight.tolist() == [0.5, 0.5]
     frame = parts.to_frame()
-    assert frame.columns == ["group", "weight", "reliability", "grouping", "irreducible"]
+    assert frame.columns == ["segment", "weight", "reliability", "grouping", "irreducible"]
     assert "not decompositions" in repr(parts)
     assert parts.to_dict()["A"]["weight"] == 0.5
     assert parts._repr_html_().startswith("<figure")
@@ -328,7 +330,7 @@ def test_minus_is_paired(form):
     y, levels, rng = sample(1)
     other = [Level("S", np.clip(levels[0].law + 0.1, 0, 1)), *levels[1:]]
     weight = rng.random(len(y))
-    a, b = (Chain(y, v, weight).decompose("brier", form) for v in (levels, other))
+    a, b = (Chain(y, v, sample_weight=weight).decompose("brier", form) for v in (levels, other))
     d = a.minus(b)
     rows = a.rows - b.rows
     np.testing.assert_allclose(d.rows, rows)
@@ -351,7 +353,7 @@ def test_minus_refuses_other_rows():
     with pytest.raises(InputError, match="same rows; got different groups"):
         a.minus(Chain(y, levels, groups=np.arange(len(y)) // 2).decompose("brier"))
     with pytest.raises(InputError, match="same rows; got different weights"):
-        a.minus(Chain(y, levels, np.ones(len(y))).decompose("brier"))
+        a.minus(Chain(y, levels, sample_weight=np.ones(len(y))).decompose("brier"))
     with pytest.raises(InputError, match="the same loss; got brier and log"):
         a.minus(Chain(y, levels).decompose("log"))
     with pytest.raises(InputError, match="the same clip; got None and 0.1"):
@@ -465,12 +467,12 @@ def test_html_is_escaped_and_text_is_aligned():
 
 def test_results_are_frozen():
     y, levels, _ = sample(3)
-    d = Chain(y, levels, np.ones(len(y))).decompose("log")
+    d = Chain(y, levels, sample_weight=np.ones(len(y))).decompose("log")
     for array in (d.level_losses, d.level_spreads, d.sample_weight, levels[0].law):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0.5
     weight, prob = np.ones(len(y)), np.array([0.5, 0.5])
-    weighted, model = Chain(y, levels, weight), FiniteModel(prob, [0.1, 0.2])
+    weighted, model = Chain(y, levels, sample_weight=weight), FiniteModel(prob, [0.1, 0.2])
     weight[:], prob[:] = 9.0, 7.0  # what the user does with his arrays afterwards is his business
     assert weighted.decompose("log").sample_weight[0] == 1.0
     assert model.prob.tolist() == [0.5, 0.5]

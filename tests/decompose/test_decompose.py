@@ -35,6 +35,7 @@ from scoreprism.exceptions import (
     UnavailableError,
 )
 from scoreprism.losses import LOSSES, get_loss
+from tests.chains import decompose_losses
 from tests.findings import select
 
 PARAMETERS = {"pseudo-spherical": {"alpha": 3.0}, "tsallis": {"alpha": 1.5}, "beta": {"a": 0.5, "b": 1.0}}
@@ -75,7 +76,9 @@ def total(d):
 def test_terms_add_up_for_every_loss(form, weighted):
     X, y, s, _ = example(200)
     weight = np.random.default_rng(1).random(200) if weighted else None
-    found = decompose(y, s, X, loss=losses(), form=form, sample_weight=weight, random_state=0, reference="logistic")
+    found = decompose_losses(
+        y, s, X, losses=losses(), form=form, sample_weight=weight, random_state=0, reference="logistic"
+    )
     for loss in losses():
         d = found[str(loss)]
         expected = np.average(loss.loss(s, y), weights=weight)
@@ -97,14 +100,14 @@ def test_terms_of_any_laws_add_up_for_every_loss_form_and_weights(data):
     levels = [Level("S", draw(n)), Level("C", draw(n), draw(folds, n)), Level("Q", draw(n), draw(folds, n))]
     y = rng.integers(0, k, n)
     for loss in losses(k):
-        d = Chain(y, levels, weight, classes=range(k)).decompose(loss, form)
+        d = Chain(y, levels, sample_weight=weight, classes=range(k)).decompose(loss, form)
         size = 1.0 + np.abs(d.level_losses).max() + np.abs(list(d.terms.values())).max()
         assert total(d) == pytest.approx(d.risk, abs=1e-12 * size)
 
 
 def test_terms_add_up_for_several_classes():
     X, y, law = three_classes()
-    for loss, d in decompose(y, law, X, loss=losses(3), random_state=0, reference="logistic").items():
+    for loss, d in decompose_losses(y, law, X, losses=losses(3), random_state=0, reference="logistic").items():
         assert total(d) == pytest.approx(d.risk, abs=1e-12), loss
 
 
@@ -303,11 +306,43 @@ def test_an_oracle_law_is_what_it_is():
     assert four.names == ("reliability", "grouping", "heterogeneity", "noise")
 
 
-def test_several_losses_share_their_laws_with_one():
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.InfiniteLossWarning")
+@pytest.mark.parametrize("form", ["debiased", "difference", "plugin"])
+def test_the_chain_of_one_loss_decomposes_the_next_to_the_last_bit(form):
+    """As `decompose` with that loss does: terms, errors, intervals (of candidate maps too) and the JSON."""
     X, y, s, _ = example()
-    several = decompose(y, s, X, loss=("log", "brier"), random_state=5, reference="polynomial")
-    for loss in ("log", "brier"):
-        assert several[loss].terms == decompose(y, s, X, loss=loss, random_state=5, reference="polynomial").terms
+    s[np.flatnonzero(y)[:2]] = 0.0  # log loss: infinite, with a floor
+    options = {"form": form, "random_state": 5, "reference": "polynomial"}
+    brier = decompose(y, s, X, loss="brier", **options)
+    for first, second in ((brier, decompose(y, s, X, **options)), (decompose(y, s, X, **options), brier)):
+        again = first.chain.decompose(second.loss, form)
+        assert again.to_json() == second.to_json()
+        assert again.rows.tobytes() == second.rows.tobytes()
+        assert repr(again) == repr(second)
+
+
+def test_several_losses_are_refused_with_the_way_to_get_them():
+    _, y, s, _ = example()
+    both = ["log", "brier"]
+    for call in (
+        lambda: decompose(y, s, loss=both),
+        lambda: scoreprism.compare(y, {"a": s}, loss=both),
+        lambda: scoreprism.decompose_by(y, s, segments=y, loss=both),
+    ):
+        with pytest.raises(InputError, match=r"loss must be one loss; got a list of 2\. .*d\.chain\.decompose"):
+            call()
+
+
+def test_the_order_of_arguments_is_named_to_those_who_mix_it_up():
+    _, y, s, _ = example()
+    with pytest.raises(
+        InputError, match=r"compare takes outcomes, then models; got a mapping first\. Call compare\(y_true"
+    ):
+        scoreprism.compare({"a": s}, y)
+    with pytest.raises(InputError, match=r"by keyword; got None\. Call decompose_by\(y_true, y_proba, X, segments="):
+        scoreprism.decompose_by(y, y, s)
+    with pytest.raises(TypeError):
+        Chain(y, [Level("S", s), Level("C", s)], np.ones(y.size))
 
 
 def test_the_same_for_every_n_jobs_and_seed():
@@ -333,9 +368,9 @@ def test_many_rows_are_fitted_on_cells(monkeypatch):
     from scoreprism._fitting import fitted_laws as _fits
 
     _, y, s, _ = example(20_000)
-    many = decompose(y, s, loss=("log", "brier"))
+    many = decompose_losses(y, s, losses=("log", "brier"))
     monkeypatch.setattr(_fits, "_FEW", 1 << 20)
-    exact = decompose(y, s, loss=("log", "brier"))
+    exact = decompose_losses(y, s, losses=("log", "brier"))
     assert (
         many["log"].chain.levels[1].fits.cells.center.size < 4000 < exact["log"].chain.levels[1].fits.cells.center.size
     )
@@ -508,7 +543,7 @@ MESSAGES = {
         {"levels": {"C": np.zeros(100)}},
         "the name of a level must be a word other than S, C, Q and Π; got 'C'.",
     ),
-    "losses": ({"loss": ["log", "log"]}, "loss must name at least one loss, each once; got ['log', 'log']."),
+    "losses": ({"loss": ["log"]}, "loss must be one loss; got a list of 1."),
     "form": ({"form": "naive"}, "form must be one of debiased, difference, plugin; got 'naive'."),
     "model": ({"y_proba": LogisticRegression(), "X": np.zeros((100, 1))}, "a model as y_proba must be fitted; got "),
     "model alone": (

@@ -239,14 +239,14 @@ def test_a_floor_in_json_is_checked(damage):
 def test_models_are_compared_at_one_floor():
     y, s, p = forest()
     other = forest(1250, 10)[1]
-    found = compare({"twenty": s, "ten": other, "good": p}, y, random_state=0)
+    found = compare(y, {"twenty": s, "ten": other, "good": p}, random_state=0)
     floors = {name: d.floored.clip for name, d in found.decompositions.items()}
     assert floors == dict.fromkeys(floors, FLOOR)  # also of the one that is finite
     assert math.isfinite(found["good"].risk)
     assert found.ranking() == ("good", "twenty", "ten")
     gap = found.difference("twenty", "ten")
     assert math.isnan(gap.risk)
-    clipped = compare({"twenty": s, "ten": other, "good": p}, y, clip=FLOOR, random_state=0)
+    clipped = compare(y, {"twenty": s, "ten": other, "good": p}, clip=FLOOR, random_state=0)
     for pair in (("twenty", "ten"), ("ten", "good")):
         mine, theirs = found.difference(*pair).floored, clipped.difference(*pair)
         assert (mine.risk, mine.terms, mine.std_error) == (theirs.risk, theirs.terms, theirs.std_error)
@@ -257,18 +257,18 @@ def test_models_are_compared_at_one_floor():
     assert not select(found["good"].summary().findings, "floored", "infinite_loss")
     assert not any("floor" in one.facts for one in found["good"].summary().findings)
     assert MARK not in repr(found["good"])
-    assert compare({"good": p, "also": p**1.1}, y, random_state=0).floored is None
+    assert compare(y, {"good": p, "also": p**1.1}, random_state=0).floored is None
 
 
 def test_an_unknown_option_of_compare_is_that_of_decompose():
     with pytest.raises(TypeError, match=r"decompose\(\) got an unexpected keyword argument 'nonsense'"):
-        compare({"a": [0.1] * 10}, [0, 1] * 5, nonsense=1)
+        compare([0, 1] * 5, {"a": [0.1] * 10}, nonsense=1)
 
 
 def test_segments_are_judged_at_one_floor():
     y, s, _ = forest()
     part = np.arange(1250) % 3
-    found = decompose_by(part, y, s, random_state=0)
+    found = decompose_by(y, s, segments=part, random_state=0)
     infinite = {label for label in range(3) if wrong_rows(y[part == label], s[part == label]).size}
     assert infinite
     assert infinite != {0, 1, 2}
@@ -375,7 +375,7 @@ def test_report_on_several_models():
     ten = forest(1250, 10)[1]
     sections = ["verdict", "models"]
     found = summarize(y, {"twenty": s, "good": p, "ten": ten}, sections=sections)
-    clipped = compare({"twenty": s, "good": p, "ten": ten}, y, clip=FLOOR, random_state=0)
+    clipped = compare(y, {"twenty": s, "good": p, "ten": ten}, clip=FLOOR, random_state=0)
     assert found.headline.startswith("good has the smallest log loss, ")
     assert [m for m in found.models if found.models[m].findings[0].kind == "infinite_loss"] == ["twenty", "ten"]
     assert "twenty and ten is infinite" in found.headline

@@ -17,7 +17,7 @@ def parts(weight=None):
     y, (s, c, q), _ = sample(5)
     folds_q = np.clip(q.law + np.random.default_rng(6).normal(0, 0.02, (5, len(y))), 1e-6, 1 - 1e-6)
     levels = [s, c, Level("Q", q.law, folds_q)]
-    d = Chain(y, levels, weight).decompose("brier")
+    d = Chain(y, levels, sample_weight=weight).decompose("brier")
     ls, lc, lq = d.level_losses.T
     _, vc, vq = d.level_spreads.T
     return d, ls, lc, lq, vc, vq

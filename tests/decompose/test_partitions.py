@@ -253,13 +253,13 @@ def test_permuted_rows_of_segments_and_models():
     X, y, s, rng = rows(300)
     s = np.round(s, 2).clip(0.02, 0.98)
     order, segments = rng.permutation(300), np.where(X[:, 1] > 0, "up", "down")
-    here = decompose_by(segments, y, s, loss="brier")
-    there = decompose_by(segments[order], y[order], s[order], loss="brier")
+    here = decompose_by(y, s, segments=segments, loss="brier")
+    there = decompose_by(y[order], s[order], segments=segments[order], loss="brier")
     for name in ("up", "down"):
         alike(here[name], there[name])
     other = 0.1 + 0.8 * s
-    first = compare({"a": s, "b": other}, y, loss="brier")
-    second = compare({"a": s[order], "b": other[order]}, y[order], loss="brier")
+    first = compare(y, {"a": s, "b": other}, loss="brier")
+    second = compare(y[order], {"a": s[order], "b": other[order]}, loss="brier")
     for name in ("a", "b"):
         alike(first[name], second[name])
     one, two = (found["a"].minus(found["b"]).interval("reliability") for found in (first, second))

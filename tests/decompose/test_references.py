@@ -18,6 +18,7 @@ from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.references import MEMBERS, StackedReference, partition_lower_bound
+from tests.chains import decompose_losses
 
 
 def features_of(X):
@@ -337,14 +338,12 @@ def test_xor_of_ten_features_is_found():
 
     C = E[q | x₃] = σ(.8 x₃), so the truth is the mean of d(C, q). Without the member the bounds are .45 and .43 of it.
     """
-    from scoreprism import decompose
-
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8000, 10))
     c = expit(0.8 * X[:, 2])
     q = c + 0.6 * np.minimum(c, 1 - c) * np.sign(X[:, 0] * X[:, 1])
     y = (rng.random(8000) < q).astype(int)
-    found = decompose(y, expit(X[:, 2] + 0.1), X, loss=("brier", "log"), random_state=0)
+    found = decompose_losses(y, expit(X[:, 2] + 0.1), X, losses=("brier", "log"), random_state=0)
     for name in ("brier", "log"):
         loss = get_loss(name)
         truth = float(np.mean(loss.divergence(c, q)))

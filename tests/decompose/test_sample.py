@@ -106,7 +106,7 @@ def test_several_models_are_one_sample():
     )
     with pytest.raises(InputError, match="name must be one of a, b; got 'c'"):
         sample.model("c")
-    found = compare({"a": s, "b": q}, y, random_state=0).decompositions["a"].risk
+    found = compare(y, {"a": s, "b": q}, random_state=0).decompositions["a"].risk
     assert decompose(sample.model("a")).risk == found
 
 
@@ -292,10 +292,10 @@ def test_segments_of_a_sample_by_name_or_by_row():
     _, y, s, _ = rows(300)
     labels = np.where(np.arange(300) % 2, "odd", "even")
     w = np.where(np.arange(300) < 30, 0.0, 1.0)
-    expected = scoreprism.decompose_by(labels, y, s, sample_weight=w, loss="brier")
+    expected = scoreprism.decompose_by(y, s, segments=labels, sample_weight=w, loss="brier")
     sample = Sample.of(y, s, sample_weight=w, segments={"half": labels})
     for segments in ("half", labels, pd.DataFrame({"half": labels}), {"half": labels}):
-        found = scoreprism.decompose_by(segments, sample, loss="brier")
+        found = scoreprism.decompose_by(sample, segments=segments, loss="brier")
         assert {k: d.terms for k, d in found.decompositions.items()} == {
             k: d.terms for k, d in expected.decompositions.items()
         }
@@ -304,13 +304,16 @@ def test_segments_of_a_sample_by_name_or_by_row():
 def test_segments_must_be_one_column():
     _, y, s, _ = rows(60)
     for given, message in (
-        (None, "segments must give the segment of each row; got None. Pass one label per row."),
+        (
+            None,
+            "segments must give the segment of each row, by keyword; got None. Call decompose_by(y_true, y_proba, X, segments=labels).",
+        ),
         ({"a": y, "b": y}, "segments must be one column of labels; got 2 columns. Call decompose_by once for each."),
         ({}, "segments must be one column of labels; got 0 columns. Call decompose_by once for each."),
     ):
         for arguments in ((y, s), (Sample.of(y, s),)):
             with pytest.raises(InputError) as caught:
-                scoreprism.decompose_by(given, *arguments)
+                scoreprism.decompose_by(*arguments, segments=given)
             assert str(caught.value) == message
 
 

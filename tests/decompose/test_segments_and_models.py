@@ -30,7 +30,7 @@ def example(n=600, seed=0):
 def test_laws_are_fitted_inside_segments():
     X, y, s, _ = example()
     segment = np.where(X[:, 1] > 0.5, "high", "low")
-    found = decompose_by(segment, y, s, X, loss="brier", random_state=0, reference="logistic")
+    found = decompose_by(y, s, X, segments=segment, loss="brier", random_state=0, reference="logistic")
     for name in ("high", "low"):
         rows = segment == name
         alone = decompose(y[rows], s[rows], X[rows], loss="brier", random_state=0, reference="logistic")
@@ -47,7 +47,7 @@ def test_a_contribution_is_no_decomposition():
     s, q = np.full(y.size, 0.4), np.where(segment == "A", 0.4, 0.8)
     whole = Chain(y, [Level("S", s), Level("C", np.full(y.size, 0.6)), Level("Q", q)]).decompose("brier", "difference")
     assert whole.contributions(segment).mean[0, 0] == pytest.approx(-0.04, abs=1e-12)
-    own = decompose_by(segment, y, s, loss="brier", calibrator="platt", random_state=0)
+    own = decompose_by(y, s, segments=segment, loss="brier", calibrator="platt", random_state=0)
     assert own["A"].terms["reliability"] == pytest.approx(0.0, abs=1e-4)
     assert own["B"].terms["reliability"] == pytest.approx(0.16, abs=1e-2)
 
@@ -63,7 +63,7 @@ def test_evidence_by_hand():
     from scipy.stats import norm
 
     X, y, s, _ = example()
-    found = decompose_by(X[:, 1] > 0.5, y, s, loss="brier", random_state=0)
+    found = decompose_by(y, s, segments=X[:, 1] > 0.5, loss="brier", random_state=0)
     raw = []
     for d in found.decompositions.values():
         rows = d.level_losses[:, 0] - d.level_losses[:, 1]
@@ -80,19 +80,24 @@ def test_evidence_by_hand():
 def test_segments_that_cannot_be_decomposed_are_named():
     _, y, s, _ = example(60)
     segment = np.array(["big"] * 57 + ["tiny"] * 3)
-    found = decompose_by(segment, y, s, loss="brier", random_state=0)
+    found = decompose_by(y, s, segments=segment, loss="brier", random_state=0)
     assert list(found.decompositions) == ["big"]
     assert found.skipped["tiny"].startswith("cross-fitting with 5 folds must have at least 5 rows; got 3.")
     assert "segment tiny was left out: cross-fitting" in repr(found)
     with pytest.raises(InputError, match="no segment could be decomposed; the first, 0: "):
-        decompose_by(np.arange(60), y, s)
+        decompose_by(y, s, segments=np.arange(60))
 
 
 def test_rows_of_every_argument_are_cut():
     _X, y, s, q = example(400)
     segment, weight = np.arange(400) % 2, np.random.default_rng(0).random(400) + 0.5
     frame = decompose_by(
-        pl.Series(segment), pl.Series(y), pl.Series(s), q=pl.Series(q), sample_weight=list(weight), random_state=0
+        pl.Series(y),
+        pl.Series(s),
+        segments=pl.Series(segment),
+        q=pl.Series(q),
+        sample_weight=list(weight),
+        random_state=0,
     )
     rows = segment == 1
     alone = decompose(y[rows], s[rows], q=q[rows], sample_weight=weight[rows], random_state=0)
@@ -107,13 +112,13 @@ def test_labels_are_those_of_all_rows():
     label = np.where(y == 1, "bad", "good")
     segment = np.where(np.arange(200) < 150, "a", "b")
     label[150:] = "good"
-    found = decompose_by(segment, label, s, pos_label="bad", loss="brier", random_state=0)
+    found = decompose_by(label, s, segments=segment, pos_label="bad", loss="brier", random_state=0)
     assert found.skipped["b"].startswith("y_true must hold at least two classes")
     rng = np.random.default_rng(0)
     law = rng.dirichlet([2, 2, 2], 200)
     three = (rng.random(200)[:, None] > law.cumsum(axis=1)).sum(axis=1)
     three[150:] = np.minimum(three[150:], 1)
-    both = decompose_by(segment, three, law, loss="brier", random_state=0)
+    both = decompose_by(three, law, segments=segment, loss="brier", random_state=0)
     assert both["b"].n_classes == 3
 
 
@@ -125,13 +130,16 @@ def test_labels_are_those_of_all_rows():
         ({"sample_weight": np.ones(61)}, "sample_weight and y_true must have the same number of rows; got 61 and 60."),
         ({"X": np.ones((10, 1))}, "X and y_true must have the same number of rows; got 10 and 60."),
         ({"cv": [([0], [1])]}, "cv must be a number of folds; got list. Splits of all rows do not fit a segment."),
-        ({"loss": ("log", "brier")}, "decompose_by takes one loss; got 2. Call it once for each."),
+        (
+            {"loss": ("log", "brier")},
+            "loss must be one loss; got a tuple of 2. Pass one, and decompose the next by the same fit: d.chain.decompose('brier').",
+        ),
     ],
 )
 def test_what_segments_cannot_take(options, text):
     _, y, s, _ = example(60)
     with pytest.raises(InputError, match=re.escape(text)):
-        decompose_by(np.arange(60) % 2, y, s, **options)
+        decompose_by(y, s, segments=np.arange(60) % 2, **options)
 
 
 # ── models ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -139,8 +147,8 @@ def test_what_segments_cannot_take(options, text):
 
 def test_models_share_rows_and_folds():
     _X, y, s, q = example()
-    found = compare({"score": s, "oracle": q}, y, loss="brier", random_state=0)
-    turned = compare({"oracle": q, "score": s}, y, loss="brier", random_state=0)
+    found = compare(y, {"score": s, "oracle": q}, loss="brier", random_state=0)
+    turned = compare(y, {"oracle": q, "score": s}, loss="brier", random_state=0)
     assert [turned[name].terms for name in ("score", "oracle")] == [found[name].terms for name in ("score", "oracle")]
     alone = decompose(y, s, loss="brier", random_state=0)  # in folds of its own
     assert found["score"].terms["reliability"] == pytest.approx(
@@ -158,8 +166,8 @@ def test_models_share_rows_and_folds():
 def test_a_frame_of_models():
     _, y, s, q = example(300)
     scores = pd.DataFrame({"score": s, "oracle": q})
-    found = compare(scores, pd.Series(y), loss="brier", random_state=0)
-    assert found["score"].terms == compare({"score": s, "oracle": q}, y, loss="brier", random_state=0)["score"].terms
+    found = compare(pd.Series(y), scores, loss="brier", random_state=0)
+    assert found["score"].terms == compare(y, {"score": s, "oracle": q}, loss="brier", random_state=0)["score"].terms
     table = found.to_frame()
     assert list(table["model"]) == ["oracle", "score"]
     assert list(table.columns) == ["model", "loss", "reliability", "refinement", "behind", "behind_std_error"]
@@ -173,32 +181,32 @@ def test_fitted_estimators_with_features():
         "both": LogisticRegression().fit(X[:200], y[:200]),
         "again": LogisticRegression(C=0.01).fit(X[:200], y[:200]),
     }
-    found = compare(pair, y[200:], X[200:], loss="brier", random_state=0, reference="logistic")
+    found = compare(y[200:], pair, X[200:], loss="brier", random_state=0, reference="logistic")
     law = pair["both"].predict_proba(X[200:])[:, 1]
     assert found["both"].risk == pytest.approx(np.mean((law - y[200:]) ** 2), abs=1e-14)
     assert found.names == ("reliability", "grouping", "irreducible")
-    assert compare(models, y[200:], X[200:, :1], random_state=0)["one"].n == 400
+    assert compare(y[200:], models, X[200:, :1], random_state=0)["one"].n == 400
 
 
 def test_results_are_collections():
     _, y, s, q = example(200)
-    found = compare({"a": s, "b": q}, y, loss="brier", random_state=0)
+    found = compare(y, {"a": s, "b": q}, loss="brier", random_state=0)
     assert list(found) == ["a", "b"]
     assert len(found) == 2
     with pytest.raises(InputError, match="model must be one of a, b; got 'c'"):
         found["c"]
-    by = decompose_by(np.arange(200) % 2, y, s, loss="brier", random_state=0)
+    by = decompose_by(y, s, segments=np.arange(200) % 2, loss="brier", random_state=0)
     assert list(by) == [0, 1]
     with pytest.raises(InputError, match="the segment must be one of 0, 1; got 7"):
         by[7]
     with pytest.raises(InputError, match="columns of a frame of models must have different names"):
-        compare(pd.DataFrame(np.column_stack([s, q]), columns=["a", "a"]), y)
+        compare(y, pd.DataFrame(np.column_stack([s, q]), columns=["a", "a"]))
 
 
 @pytest.mark.parametrize("scores", [[0.1, 0.2], {}, {1: [0.5]}])
 def test_models_must_have_names(scores):
-    with pytest.raises(InputError, match="scores must"):
-        compare(scores, [0, 1])
+    with pytest.raises(InputError, match="y_proba must"):
+        compare([0, 1], scores)
 
 
 # ── what it means ───────────────────────────────────────────────────────────────────────────────────────
@@ -346,5 +354,5 @@ def test_what_is_wrong_in_one_segment_is_refused_not_skipped(name, value, messag
     column = np.full(60, 0.5)
     column[7] = value
     with pytest.raises(InputError) as caught:
-        decompose_by(np.arange(60) % 2, y, s, calibrator="platt", random_state=0, **{name: column})
+        decompose_by(y, s, segments=np.arange(60) % 2, calibrator="platt", random_state=0, **{name: column})
     assert str(caught.value) == message

@@ -13,6 +13,7 @@ from scoreprism._findings.wording import write_amount, write_share
 from scoreprism.decomposition._conclusions import draw_conclusions
 from scoreprism.exceptions import OverfitWarning
 from scoreprism.inference import calibration_test
+from tests.chains import decompose_losses
 from tests.findings import select
 
 AMOUNT = r"[0-9.e−]+ \([0-9.]+ %\)"
@@ -166,7 +167,7 @@ def test_the_p_value_is_that_of_the_calibration_test(make, n):
 def test_the_p_value_does_not_depend_on_the_order_of_rows_nor_on_the_loss():
     y, s, rng = calibrated(500)
     order = rng.permutation(500)
-    both = decompose(y, s, loss=["brier", "log"])
+    both = decompose_losses(y, s, losses=["brier", "log"])
     assert both["brier"].calibration_pvalue == both["log"].calibration_pvalue
     assert decompose(y[order], s[order], loss="log").calibration_pvalue == both["log"].calibration_pvalue
 

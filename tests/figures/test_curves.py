@@ -28,6 +28,7 @@ from scoreprism.curves import (
 )
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError
 from scoreprism.losses import BetaLoss, Elementary, Tsallis, from_entropy, from_loss, get_loss
+from tests.chains import decompose_losses
 from tests.conftest import EVERY_LOSS
 
 pytestmark = pytest.mark.filterwarnings(
@@ -270,7 +271,7 @@ def test_murphy_decomposition_integrates_to_every_decomposition(case, form):
     thetas = [0.12, 0.5, 0.83]
     curve = murphy_decomposition(y, s, thresholds=thetas, form=form, **options)
     losses = [*MIXED, *map(Elementary, thetas)]
-    direct = decompose(y, s, loss=losses, form=form, **options)
+    direct = decompose_losses(y, s, losses=losses, form=form, **options)
     found = list(direct.values())
     for loss, whole in zip(MIXED, found, strict=False):
         terms = curve.integrate(loss)
@@ -299,7 +300,7 @@ def exact_population() -> tuple[Chain, int]:
     y = np.tile([0, 1], 4)
     weight = np.stack([prob * (1 - law), prob * law], axis=1).ravel()
     levels = [Level(name, np.repeat(column, 2)) for name, column in (("S", score), ("C", joined), ("Q", law))]
-    return Chain(y, levels, weight, population=True), y.size
+    return Chain(y, levels, sample_weight=weight, population=True), y.size
 
 
 @pytest.mark.parametrize("form", ["debiased", "difference", "plugin"])
@@ -486,7 +487,7 @@ def test_resolution_plane_is_corp(loss, weighted):
 def test_resolution_plane_by_crossfitting():
     _, y, q, s = features()
     plane = resolution_plane(y, pd.DataFrame({"s": s, "q": q}), method="crossfit", random_state=3, cv=2)
-    found = compare({"s": s, "q": q}, y, random_state=3, cv=2).decompositions
+    found = compare(y, {"s": s, "q": q}, random_state=3, cv=2).decompositions
     for i, d in enumerate(found.values()):
         terms = d.resolution_form.terms
         assert [plane.miscalibration[i], plane.discrimination[i], plane.uncertainty] == list(terms.values())
@@ -697,7 +698,7 @@ def test_stagewise_curve_is_a_decomposition_per_stage(form):
     _, y, q, s = features()
     stages = {1: np.full(y.size, 0.5), 1234567: s, 1234568: q}
     curve = stagewise_curve(y, stages, loss="brier", form=form, cv=2, random_state=4, confidence_level=0.9)
-    found = compare({str(k): v for k, v in stages.items()}, y, loss="brier", form=form, cv=2, random_state=4)
+    found = compare(y, {str(k): v for k, v in stages.items()}, loss="brier", form=form, cv=2, random_state=4)
     assert curve.stages.tolist() == [1.0, 1234567.0, 1234568.0]
     for i, d in enumerate(found.decompositions.values()):
         assert curve.names == d.names

@@ -286,9 +286,9 @@ def test_results_draw_themselves(law):
     ]  # fmt: skip
     kinds = {type(curve.plot()).__name__ for curve in curves}
     assert len(kinds) == len(curves)
-    pair = scoreprism.compare({"a": s, "b": s**2}, y, random_state=0).plot()
+    pair = scoreprism.compare(y, {"a": s, "b": s**2}, random_state=0).plot()
     assert pair.names == ["a", "b"]
-    segments = scoreprism.decompose_by(np.where(X[:, 1] > 0.5, "high", "low"), y, s, random_state=0).plot()
+    segments = scoreprism.decompose_by(y, s, segments=np.where(X[:, 1] > 0.5, "high", "low"), random_state=0).plot()
     assert sorted(segments.names) == ["high", "low"]
 
 
@@ -540,7 +540,9 @@ def test_bars_of_subtracted_terms_go_left_of_zero(law):
 
 def test_segments_say_how_many_rows_they_have(law):
     X, y, _ = law
-    found = scoreprism.decompose_by(np.where(X[:, 1] > 0.7, "high", "low"), y, score(X, 0), random_state=0).plot()
+    found = scoreprism.decompose_by(
+        y, score(X, 0), segments=np.where(X[:, 1] > 0.7, "high", "low"), random_state=0
+    ).plot()
     words = [text.get_text() for text in found.ax_.get_yticklabels()]
     assert {int(word.split("n = ")[1]) for word in words} == {int((X[:, 1] > 0.7).sum()), int((X[:, 1] <= 0.7).sum())}
     assert "rows" not in found.ax_.get_xlabel()

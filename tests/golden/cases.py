@@ -22,6 +22,7 @@ import scoreprism
 from scoreprism import curves, datasets, ensembles, inference, metrics, pipelines, references, report, scale
 from scoreprism.calibrators import CALIBRATORS, RecalibratedClassifier, from_json, get_calibrator
 from scoreprism.decomposition import Decomposition
+from tests.chains import decompose_losses
 from tests.golden.inputs import INPUTS, binary, classes
 from tests.golden.record import attempt, case
 
@@ -54,7 +55,7 @@ def decomposed(name: str, form: str) -> Any:
     args, options = INPUTS[name]()
     k = 2 if np.ndim(args[1]) == 1 or np.shape(args[1])[1] == 2 else 3
     chosen = LOSSES[k] if form == "debiased" else LOSSES[k][:2]
-    found = scoreprism.decompose(*args, loss=chosen, form=form, **options)
+    found = decompose_losses(*args, losses=chosen, form=form, **options)
     return {loss: everything(d) for loss, d in found.items()}
 
 
@@ -81,7 +82,7 @@ def _() -> Any:
 @case("compare")
 def _() -> Any:
     y, s, X, q = binary(400, 31)
-    both = scoreprism.compare({"a": s, "b": q.round(2)}, y, X)
+    both = scoreprism.compare(y, {"a": s, "b": q.round(2)}, X)
     gap = both.difference("a", "b")
     ends = {
         f"{term}, {m}": attempt(partial(gap.interval, term, method=m)) for term in gap.names for m in ("auto", "clt")
@@ -97,7 +98,7 @@ def _() -> Any:
 @case("decompose_by")
 def _() -> Any:
     y, s, X, _ = binary(700, 32)
-    by = scoreprism.decompose_by(np.where(X[:, 1] > 0.4, "high", "low"), y, s)
+    by = scoreprism.decompose_by(y, s, segments=np.where(X[:, 1] > 0.4, "high", "low"))
     return {"text": repr(by), "bounds": by.lower_bounds("reliability"), "p": attempt(lambda: by.pvalues("reliability"))}
 
 

@@ -119,7 +119,7 @@ def material():
             )
             for name, s in scores.items()
         }
-        segments = decompose_by(segment, y, scores["Logistic regression"], random_state=0)
+        segments = decompose_by(y, scores["Logistic regression"], segments=segment, random_state=0)
         murphy = murphy_decomposition(y, scores["Logistic regression"], X, random_state=0)
         grouping = grouping_curve(y, scores["Logistic regression"], X, random_state=0)
     return y, X, scores, models, segments, murphy, grouping

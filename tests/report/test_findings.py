@@ -40,6 +40,7 @@ from scoreprism.ensembles import aggregation_decomposition, select_stage
 from scoreprism.exceptions import InfiniteLossWarning, ScoreprismWarning
 from scoreprism.inference import calibration_test, corp_bootstrap
 from scoreprism.pipelines import pipeline_bootstrap
+from tests.chains import decompose_losses
 
 SOURCE = Path(scoreprism.__file__).parent
 
@@ -340,7 +341,7 @@ def rows(n=500, seed=0):
 
 def with_features():
     X, y, s = rows()
-    return decompose(y, s, X, loss=["brier", "log"], random_state=0, reference="logistic")
+    return decompose_losses(y, s, X, losses=["brier", "log"], random_state=0, reference="logistic")
 
 
 def with_an_infinite_loss():
@@ -391,7 +392,7 @@ def of_stages():
 def of_models():
     _, y, s = rows(300)
     return compare(
-        {"a": s, "b": expit(2 * logit(s)), "c": np.clip(s.round(), 0.01, 0.99)}, y, loss="brier", random_state=0
+        y, {"a": s, "b": expit(2 * logit(s)), "c": np.clip(s.round(), 0.01, 0.99)}, loss="brier", random_state=0
     )
 
 

@@ -32,6 +32,7 @@ from scoreprism.report._grouping_section import feature_gains
 from scoreprism.report._regions import readable, rules_of
 from scoreprism.report._segment_section import periods
 from scoreprism.report._subject import cut_score
+from tests.chains import decompose_losses
 
 
 def _law(n=1500, seed=0):
@@ -84,7 +85,7 @@ def _concluded(report, model="model"):
 def test_decompositions_are_those_of_decompose_to_the_last_bit(law, full):
     X, y, _, p = law
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
-    direct = scoreprism.decompose(y, p, frame, loss=("log", "brier"), random_state=0)
+    direct = decompose_losses(y, p, frame, losses=("log", "brier"), random_state=0)
     for loss, result in direct.items():
         found = full.models["bold"].decompositions[loss]
         assert found.terms == result.terms
@@ -151,7 +152,7 @@ def test_paired_differences_are_those_of_minus(full):
 def test_segments_are_those_of_decompose_by(law, full):
     X, y, _, p = law
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
-    direct = scoreprism.decompose_by(frame["kind"], y, p, frame, random_state=0)
+    direct = scoreprism.decompose_by(y, p, frame, segments=frame["kind"], random_state=0)
     table = _table(full, "segments", "segments-1-1")
     assert _column(table, "segment") == ["a", "b"]
     assert [cell.estimate for cell in _column(table, "reliability")] == [

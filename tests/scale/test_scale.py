@@ -20,6 +20,7 @@ from scoreprism.losses import from_entropy
 from scoreprism.scale._column_settings import period_label
 from scoreprism.scale._expressions import cell_of, edges
 from scoreprism.scale._sums_to_sample import draw_folds, place_lines, pool_folds
+from tests.chains import decompose_losses
 from tests.findings import select
 
 
@@ -49,7 +50,8 @@ def plain(data: pl.DataFrame, **options):
     """`decompose` of the rows with the folds of the column."""
     fold = data["fold"].to_numpy()
     cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
-    return scoreprism.decompose(data["y"].to_numpy(), data["s"].to_numpy(), cv=cv, **options)
+    losses = options.pop("loss", ["log"])
+    return decompose_losses(data["y"].to_numpy(), data["s"].to_numpy(), losses=losses, cv=cv, **options)
 
 
 def assert_same(ours, theirs, tolerance: float = 1e-12) -> None:
@@ -185,7 +187,7 @@ def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
 
     monkeypatch.setattr("scoreprism.scale._sums_to_sample.draw_folds", shared)
     ours = scale.decompose(data, target="y", score="s", sample_weight="w" if weighted else None)
-    theirs = scoreprism.decompose(y, s, loss=["log", "brier"], sample_weight=weight)
+    theirs = decompose_losses(y, s, losses=["log", "brier"], sample_weight=weight)
     for name, found in ours.items():
         assert found.terms["reliability"] == pytest.approx(theirs[name].terms["reliability"], abs=1e-12)
         if weighted:  # what a fold holds of Σw² is taken to be as much as of Σw

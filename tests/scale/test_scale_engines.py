@@ -17,6 +17,7 @@ from scipy import stats
 import scoreprism
 from scoreprism import scale
 from scoreprism.scale import Partial
+from tests.chains import decompose_losses
 from tests.conftest import spark_or_skip
 
 pytestmark = [
@@ -276,7 +277,7 @@ def test_few_scores_equal_plain_decompose(made):
     fold = rows["fold"].to_numpy()
     cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
     y, s, q, w = (rows[name].to_numpy() for name in ("y", "s", "q", "w"))
-    plain = scoreprism.decompose(y, s, q=q, sample_weight=w, loss=["log", "brier"], cv=cv)
+    plain = decompose_losses(y, s, q=q, sample_weight=w, losses=["log", "brier"], cv=cv)
     for loss in ("log", "brier"):
         assert found[loss].partial.exact
         assert found[loss].quantisation_error == 0.0

@@ -24,6 +24,7 @@ from scoreprism.exceptions import (
 from scoreprism.scale import ENGINES, ClassDecomposition
 from scoreprism.scale._class_sample import SAMPLERS, draw_rows, trim_rows
 from scoreprism.scale._class_scaling import Fitting
+from tests.chains import decompose_losses
 from tests.conftest import spark_or_skip
 from tests.findings import select
 
@@ -58,8 +59,14 @@ def splits(fold: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 def plain(rows: pl.DataFrame, **options: Any) -> dict[str, scoreprism.Decomposition]:
     """Plain decompose on the rows in memory, with the folds of the column."""
     given = {name: rows[columns].to_numpy() for name, columns in options.pop("laws", {}).items()}
-    found: Any = scoreprism.decompose(
-        rows["y"].to_numpy(), rows[P].to_numpy(), cv=splits(rows["fold"]), classes=list("abc"), **given, **options
+    found: Any = decompose_losses(
+        rows["y"].to_numpy(),
+        rows[P].to_numpy(),
+        losses=options.pop("loss"),
+        cv=splits(rows["fold"]),
+        classes=list("abc"),
+        **given,
+        **options,
     )
     return found
 

@@ -258,19 +258,19 @@ class Drawable:
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions(TermTable):
     """
-    What each group of rows contributes to the terms of the whole.
+    What each segment contributes to the terms of the whole.
 
-    Made by `Decomposition.contributions`. Not the decomposition of the groups: laws are those of the whole.
+    Made by `Decomposition.contributions`. Not decompositions of the segments: probabilities are fitted to the whole.
 
     Attributes
     ----------
     names : tuple of str
         Terms in order.
-    groups : tuple
-        Group labels.
-    weight : array of shape (groups,)
+    segments : tuple
+        Labels of the segments.
+    weight : array of shape (segments,)
         Share of the total weight.
-    values : array of shape (groups, terms)
+    values : array of shape (segments, terms)
         Contributions; each column adds up to its term.
 
     Examples
@@ -281,7 +281,7 @@ class Contributions(TermTable):
     array([0.015, 0.05 ])
     """
 
-    groups: tuple[Any, ...]
+    segments: tuple[Any, ...]
     weight: FloatArray
     values: FloatArray
 
@@ -292,7 +292,7 @@ class Contributions(TermTable):
 
     @property
     def mean(self) -> FloatArray:
-        """Mean of the rows of each group, shape (groups, terms); NaN for a group without weight."""
+        """Mean of the rows of each segment, shape (segments, terms); NaN for a segment without weight."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.values / self.weight[:, None]
 
@@ -303,21 +303,22 @@ class Contributions(TermTable):
         Returns
         -------
         dict
-            Group → weight and terms.
+            Segment → weight and terms.
         """
         return {
-            str(group): {"weight": float(weight), **dict(zip(self.names, line.tolist(), strict=True))}
-            for group, weight, line in zip(self.groups, self.weight, self.values, strict=True)
+            str(segment): {"weight": float(weight), **dict(zip(self.names, line.tolist(), strict=True))}
+            for segment, weight, line in zip(self.segments, self.weight, self.values, strict=True)
         }
 
     def _columns(self) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = {"group": list(self.groups), "weight": self.weight.tolist()}
+        columns: dict[str, list[Any]] = {"segment": list(self.segments), "weight": self.weight.tolist()}
         return columns | {name: self.values[:, i].tolist() for i, name in enumerate(self.names)}
 
     def _kinds(self) -> Mapping[str, str]:
-        return {"group": "text"}
+        return {"segment": "text"}
 
     def _title(self) -> str:
         return (
-            f"Contributions of {len(self.groups)} groups to the terms of the whole (not decompositions of the groups)"
+            f"Contributions of {len(self.segments)} segments to the terms of the whole "
+            "(not decompositions of the segments)"
         )

@@ -370,6 +370,14 @@ def fit_alone(fit: ChainFit, learner: MapLearner, partitions: int) -> FittedScor
 # ── parsing ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+def parse_loss(loss: object) -> ProperLoss:
+    """The one loss of a decomposition."""
+    if isinstance(loss, (list, tuple, set, dict)):
+        remedy = "Pass one, and decompose the next by the same fit: d.chain.decompose('brier')."
+        refuse("`loss` must be one loss", f"a {type(loss).__name__} of {len(loss)}", remedy)
+    return get_loss(loss)  # type: ignore[arg-type]
+
+
 def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     """Losses by name, each once."""
     chosen = [get_loss(loss) for loss in losses]

@@ -166,7 +166,7 @@ class FiniteModel:
         state, label, weight = self._rows()
         chain = [Level(name, values[state]) for name, values in levels]
         classes = np.arange(n_classes(self.law))
-        return Chain(label, chain, weight, names=names, classes=classes, population=True).decompose(
+        return Chain(label, chain, sample_weight=weight, names=names, classes=classes, population=True).decompose(
             loss, form, clip=clip
         )
 

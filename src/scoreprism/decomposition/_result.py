@@ -594,24 +594,29 @@ class Decomposition(Drawable, Noted, TermTable):
 
     # ── slices and comparisons ──────────────────────────────────────────────────────────────────────
 
-    def contributions(self, groups: ArrayLike) -> Contributions:
+    def contributions(self, segments: ArrayLike) -> Contributions:
         """
-        What each group of rows contributes to every term of the whole.
+        What each segment contributes to every term of the whole.
 
-        This is a share of the overall terms, not the decomposition of the group: for that, refit the laws
-        inside it. A contribution to reliability can be negative.
+        This is a share of the overall terms, not the decomposition of the segment, which `decompose_by` fits inside
+        it. A contribution to reliability can be negative.
 
         Parameters
         ----------
-        groups : array-like of shape (n,)
-            Group of each row.
+        segments : array-like of shape (n,)
+            Segment of each row.
 
         Returns
         -------
         Contributions
-            Group shares that add up to the terms.
+            Shares of the segments, which add up to the terms.
         """
-        labels, codes = self._required_groups(groups)
+        kept = None if self.chain is None else self.chain.sample.kept
+        n = self.n if kept is None or self.chain is None else self.chain.sample.n_given
+        parsed = parse_groups(segments, n, "segments")
+        if parsed is None:
+            refuse("`segments` must give the segment of each row", "None", "Pass one label per row.")
+        labels, codes = parsed if kept is None else (parsed[0], parsed[1][kept])
         weight = np.ones(self.n) if self._weight is None else self._weight
         share = np.bincount(codes, weight, minlength=labels.size) / weight.sum()
         with np.errstate(invalid="ignore"):
@@ -620,15 +625,6 @@ class Decomposition(Drawable, Noted, TermTable):
             [np.bincount(codes, line, minlength=labels.size).astype(float) for line in weighted], axis=1
         )
         return Contributions(self.names, self._backend, tuple(labels.tolist()), share, values)
-
-    def _required_groups(self, groups: ArrayLike) -> tuple[NDArray[Any], IntArray]:
-        """Labels of groups, and the group of each row that has weight."""
-        kept = None if self.chain is None else self.chain.sample.kept
-        n = self.n if kept is None or self.chain is None else self.chain.sample.n_given
-        found = parse_groups(groups, n)
-        if found is None:
-            refuse("`groups` must give the group of each row", "None", "Pass one label per row.")
-        return found if kept is None else (found[0], found[1][kept])
 
     def minus(self, other: Decomposition) -> PairedDifference:
         """

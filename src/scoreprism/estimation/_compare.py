@@ -14,7 +14,7 @@ from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.result import Drawable, TermTable
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_count
-from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses, share_folds, split_options
+from scoreprism._fitting.chain_fit import ChainFit, parse_loss, share_folds, split_options
 from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.models import parse_models
 from scoreprism._sample.sample import Sample, find_floors
@@ -43,7 +43,7 @@ class Comparison(Drawable, TermTable):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = (rng.random(1000) < p).astype(int)
-    >>> found = scoreprism.compare({"good": p, "vague": 0.5 + 0.4 * (p - 0.5)}, y, loss="brier", random_state=0)
+    >>> found = scoreprism.compare(y, {"good": p, "vague": 0.5 + 0.4 * (p - 0.5)}, loss="brier", random_state=0)
     >>> found.ranking("reliability")
     ('good', 'vague')
     """
@@ -152,8 +152,8 @@ class Comparison(Drawable, TermTable):
 
 
 def compare(
-    scores: Mapping[str, ArrayLike] | ArrayLike | Sample,
-    y_true: ArrayLike | None = None,
+    y_true: ArrayLike | Sample,
+    y_proba: Mapping[str, Any] | ArrayLike | None = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -165,11 +165,10 @@ def compare(
 
     Parameters
     ----------
-    scores : mapping of str to scores or fitted classifiers, frame, or Sample
-        Probabilities by model; the columns of a frame are models. Classifiers are applied to `X`. Or everything at
-        once.
-    y_true : array-like of shape (n,)
-        Outcomes.
+    y_true : array-like of shape (n,), or Sample
+        Outcomes; or everything at once, parsed already.
+    y_proba : mapping of str to array-like or fitted classifier, or frame
+        Predicted probabilities by model; the columns of a frame are models. Classifiers are applied to `X`.
     X : array-like or frame of shape (n, p), optional
         Features.
     loss : str or ProperLoss, default="log"
@@ -191,31 +190,33 @@ def compare(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(800)
     >>> y = (rng.random(800) < p).astype(int)
-    >>> found = compare({"good": p, "bold": p**2 / (p**2 + (1 - p) ** 2)}, y, random_state=0)
+    >>> found = compare(y, {"good": p, "bold": p**2 / (p**2 + (1 - p) ** 2)}, random_state=0)
     >>> gap = found.difference("bold", "good").interval("reliability")
     >>> bool(gap.low > 0)
     True
     """
-    y_true, models = (scores, y_true) if isinstance(scores, Sample) else (y_true, parse_models(scores, "scores"))
-    if isinstance(loss, (list, tuple)):
-        refuse("compare takes one loss", f"{len(loss)}", "Call it once for each.")
+    chosen, models = parse_loss(loss), y_proba
+    if not isinstance(y_true, Sample):
+        if isinstance(y_true, Mapping):
+            refuse(
+                "compare takes outcomes, then models", "a mapping first", "Call compare(y_true, {'a': p1, 'b': p2}, X)."
+            )
+        models = parse_models(y_proba, "`y_proba`")
     rng = parse_random_state(random_state)
     seed = random_state if isinstance(random_state, (int, np.integer)) else int(rng.integers(2**62))
     if "cv" in options and hasattr(options["cv"], "__next__"):
         options["cv"] = list(options["cv"])  # once for all models
     form, clip = options.pop("form", "debiased"), options.pop("clip", None)
-    losses = parse_losses([loss])
     of_rows, of_fit = split_options(options | {"random_state": seed})
     parse_choice(form, FORMS, "form")
     sample = Sample.of(y_true, models, X, **of_rows)
     distance = parse_clip(clip, sample.k)
     samples = {name: sample.model(name) for name in sample.predictions}
     fits = share_folds([ChainFit.of(one, **of_fit) for one in samples.values()])
-    floors = find_floors([fit.sample for fit in fits], losses.values(), distance)
-    found = {}
-    for name, fit in zip(samples, fits, strict=True):
-        found[name] = next(
-            iter(decompose_each(fit.fit(losses.values(), distance, floors), losses, form, distance).values())
-        )
-    names = next(iter(found.values())).names
-    return Comparison(names, backend_of(scores) or sample.backend, found)
+    floors = find_floors([fit.sample for fit in fits], [chosen], distance)
+    decompositions = {
+        name: fit.fit([chosen], distance, floors).decompose_at(chosen, form, distance, floors.get(str(chosen)))
+        for name, fit in zip(samples, fits, strict=True)
+    }
+    names = next(iter(decompositions.values())).names
+    return Comparison(names, backend_of(y_proba) or sample.backend, decompositions)

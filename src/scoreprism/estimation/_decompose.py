@@ -2,66 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import Any
 
 from scoreprism._core.checks import parse_choice, parse_clip
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._fitting.chain_fit import ChainFit, decompose_each, parse_losses
+from scoreprism._fitting.chain_fit import ChainFit, parse_loss
 from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss
-
-
-@overload
-def decompose(
-    y_true: ArrayLike | Sample,
-    y_proba: Any = ...,
-    X: ArrayLike | None = ...,
-    *,
-    loss: str | ProperLoss = ...,
-    calibrator: object = ...,
-    reference: object = ...,
-    calibration: object = ...,
-    q: ArrayLike | None = ...,
-    latent: ArrayLike | None = ...,
-    levels: Mapping[str, object] | None = ...,
-    cv: object = ...,
-    form: str = ...,
-    sample_weight: ArrayLike | None = ...,
-    groups: ArrayLike | None = ...,
-    pos_label: object = ...,
-    classes: ArrayLike | None = ...,
-    clip: float | None = ...,
-    random_state: object = ...,
-    n_jobs: int | None = ...,
-    repeats: int | None = ...,
-) -> Decomposition: ...
-@overload
-def decompose(
-    y_true: ArrayLike | Sample,
-    y_proba: Any = ...,
-    X: ArrayLike | None = ...,
-    *,
-    loss: list[str | ProperLoss] | list[str] | tuple[str | ProperLoss, ...],
-    calibrator: object = ...,
-    reference: object = ...,
-    calibration: object = ...,
-    q: ArrayLike | None = ...,
-    latent: ArrayLike | None = ...,
-    levels: Mapping[str, object] | None = ...,
-    cv: object = ...,
-    form: str = ...,
-    sample_weight: ArrayLike | None = ...,
-    groups: ArrayLike | None = ...,
-    pos_label: object = ...,
-    classes: ArrayLike | None = ...,
-    clip: float | None = ...,
-    random_state: object = ...,
-    n_jobs: int | None = ...,
-    repeats: int | None = ...,
-) -> dict[str, Decomposition]: ...
 
 
 def decompose(
@@ -69,7 +19,7 @@ def decompose(
     y_proba: Any = None,
     X: ArrayLike | None = None,
     *,
-    loss: str | ProperLoss | Sequence[str | ProperLoss] = "log",
+    loss: str | ProperLoss = "log",
     calibrator: object = "auto",
     reference: object = "auto",
     calibration: object = None,
@@ -86,7 +36,7 @@ def decompose(
     random_state: object = 0,
     n_jobs: int | None = None,
     repeats: int | None = None,
-) -> Decomposition | dict[str, Decomposition]:
+) -> Decomposition:
     """
     Split the loss of predicted probabilities into what recalibration, a better model, or only better data can fix.
 
@@ -103,8 +53,8 @@ def decompose(
         Predicted probabilities S of rows the model was not trained on; or the model itself, applied to `X`.
     X : array-like or frame of shape (n, p), optional
         Features: numbers, categories, times; missing values are fine.
-    loss : str, ProperLoss or sequence of these, default="log"
-        The loss. Several losses share the fitted laws and give a mapping from loss to decomposition.
+    loss : str or ProperLoss, default="log"
+        The loss. ``d.chain.decompose("brier")`` decomposes the next one by the same fitted probabilities.
     calibrator : str, Calibrator or classifier, default="auto"
         How C is fitted. "auto" mixes Platt's map, a natural spline, an isotonic map, a kernel map and a tree of local
         shifts by their likelihood out of fold; for more than two classes temperature, vector and matrix scaling, a
@@ -147,8 +97,8 @@ def decompose(
 
     Returns
     -------
-    Decomposition, or dict of str to Decomposition
-        Terms, intervals, bounds, advice. A mapping if `loss` is a sequence.
+    Decomposition
+        Terms, intervals, bounds, advice.
 
     Examples
     --------
@@ -165,8 +115,7 @@ def decompose(
     >>> bool(interval.low > 0)
     True
     """
-    several = isinstance(loss, Sequence) and not isinstance(loss, str)
-    losses = parse_losses(loss if several else [loss])  # type: ignore[arg-type, list-item]
+    chosen = parse_loss(loss)
     parse_choice(form, FORMS, "form")
     sample = Sample.of(
         y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
@@ -177,5 +126,4 @@ def decompose(
         random_state=random_state, n_jobs=n_jobs, repeats=repeats, pos_label=pos_label, classes=classes,
     )  # fmt: skip
     distance = parse_clip(clip, sample.k)
-    results = decompose_each(fit.fit(losses.values(), distance), losses, form, distance)
-    return results if several else next(iter(results.values()))
+    return fit.fit([chosen], distance).decompose_at(chosen, form, distance)

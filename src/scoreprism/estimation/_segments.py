@@ -12,13 +12,13 @@ from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_conf
 from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.result import Drawable, TermTable
-from scoreprism._fitting.chain_fit import ChainFit, split_options
+from scoreprism._fitting.chain_fit import ChainFit, parse_loss, split_options
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.term_intervals import FEW_UNITS, FORMS
 from scoreprism._sample.sample import Sample, find_floors, parse_segments
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import InputError, ScoreprismError
-from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.losses import ProperLoss
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +45,7 @@ class SegmentDecompositions(Drawable, TermTable):
     >>> rng = np.random.default_rng(0)
     >>> p, region = rng.random(1000), np.repeat(["north", "south"], 500)
     >>> y = (rng.random(1000) < np.where(region == "north", p, p**3)).astype(int)
-    >>> found = scoreprism.decompose_by(region, y, p, loss="brier", random_state=0)
+    >>> found = scoreprism.decompose_by(y, p, segments=region, loss="brier", random_state=0)
     >>> {name: bool(value < 0.01) for name, value in found.pvalues("reliability").items()}
     {'north': False, 'south': True}
     """
@@ -165,11 +165,11 @@ class SegmentDecompositions(Drawable, TermTable):
 
 
 def decompose_by(
-    segments: ArrayLike | str,
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     X: ArrayLike | None = None,
     *,
+    segments: ArrayLike | str | None = None,
     loss: str | ProperLoss = "log",
     **options: Any,
 ) -> SegmentDecompositions:
@@ -181,14 +181,14 @@ def decompose_by(
 
     Parameters
     ----------
-    segments : array-like of shape (n,), or str
-        The segment of each row; of a `Sample`, also the name of one of its columns of segments.
     y_true : array-like of shape (n,), or Sample
         Outcomes, or everything at once.
     y_proba : array-like of shape (n,) or (n, K)
         Predicted probabilities.
     X : array-like or frame of shape (n, p), optional
         Features.
+    segments : array-like of shape (n,), or str
+        Required: the segment of each row; of a `Sample`, also the name of one of its columns of segments.
     loss : str or ProperLoss, default="log"
         The loss.
     **options : object
@@ -206,25 +206,28 @@ def decompose_by(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(600)
     >>> y = (rng.random(600) < p).astype(int)
-    >>> list(decompose_by(np.repeat(["a", "b"], 300), y, p, random_state=0).decompositions)
+    >>> list(decompose_by(y, p, segments=np.repeat(["a", "b"], 300), random_state=0).decompositions)
     ['a', 'b']
     """
     _require_whole(y_proba, options)
     form, clip = options.pop("form", "debiased"), options.pop("clip", None)
-    if isinstance(loss, (list, tuple)):
-        refuse("decompose_by takes one loss", f"{len(loss)}", "Call it once for each.")
+    chosen = parse_loss(loss)
     parse_choice(form, FORMS, "form")
     of_rows, of_fit = split_options(options)
     of_fit = {name: value for name, value in of_fit.items() if name not in ("pos_label", "classes")}
     if segments is None:
-        refuse("`segments` must give the segment of each row", "None", "Pass one label per row.")
+        refuse(
+            "`segments` must give the segment of each row, by keyword",
+            "None",
+            "Call decompose_by(y_true, y_proba, X, segments=labels).",
+        )
     if isinstance(y_true, Sample):
         sample, column = _with_segments(Sample.of(y_true, y_proba, X, **of_rows), segments)
     else:
         sample = Sample.of(y_true, y_proba, X, segments=segments, **of_rows)
         column = _only_column(sample.segments)
     distance = parse_clip(clip, sample.k)
-    return decompose_segments(sample, column, get_loss(loss), form, distance, of_fit)
+    return decompose_segments(sample, column, chosen, form, distance, of_fit)
 
 
 def _with_segments(sample: Sample, segments: ArrayLike | str) -> tuple[Sample, str]:
