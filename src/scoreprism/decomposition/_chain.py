@@ -233,8 +233,8 @@ class Chain:
         """
         Split the loss of the prediction into the terms of the chain.
 
-        Nothing is fitted again: after ``d = decompose(…)``, ``d.chain.decompose("brier")`` costs a tenth of the fit. Only
-        ``interval(method="envelope")`` and ``to_json`` of a further loss refit the candidate maps for C, once.
+        Nothing is fitted again: after ``d = decompose(…)``, ``d.chain.decompose("brier")`` takes a tenth of the time.
+        Only ``interval(method="envelope")`` and ``to_json`` of a further loss refit the candidate maps for C, once.
 
         Parameters
         ----------
