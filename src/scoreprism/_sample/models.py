@@ -23,17 +23,8 @@ class Scored(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-def predicted(
-    model: Any,
-    X: ArrayLike | None,
-    name: str = "y_proba",
-    *,
-    y: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> Scored:
-    """Probabilities that a fitted classifier gives to X."""
-    if X is None:
-        refuse(f"a model as {mark(name)} must come with `X`", "no X", "Pass the features it should score.")
+def predict_probabilities(model: Any, X: ArrayLike, name: str) -> tuple[FloatArray, tuple[Any, ...] | None]:
+    """Probabilities that a fitted classifier gives to X, and the labels of their columns."""
     from sklearn.exceptions import NotFittedError
 
     if not hasattr(model, "predict_proba"):
@@ -52,7 +43,21 @@ def predicted(
             "Pass what it was fitted on.",
         )
     labels = getattr(model, "classes_", None)
-    columns = None if labels is None else tuple(np.asarray(labels).tolist())
+    return law, None if labels is None else tuple(np.asarray(labels).tolist())
+
+
+def predicted(
+    model: Any,
+    X: ArrayLike | None,
+    name: str = "y_proba",
+    *,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Scored:
+    """Probabilities that a fitted classifier gives to X, and whether it was trained on these rows."""
+    if X is None:
+        refuse(f"a model as {mark(name)} must come with `X`", "no X", "Pass the features it should score.")
+    law, columns = predict_probabilities(model, X, name)
     return Scored(law, columns, find_double_use(model, X, y, sample_weight, "terms"))
 
 

@@ -32,14 +32,17 @@ from scoreprism.metrics._recalibration_metrics import (
     calibration_intercept,
     calibration_slope,
 )
+from scoreprism.metrics._scorers import SCORERS, Scorer, scorer
 from scoreprism.metrics._table import METRICS, MetricTable, evaluate
 from scoreprism.metrics._transport import transport_cost
 
 __all__ = [
     "METRICS",
+    "SCORERS",
     "Estimate",
     "LocalRegression",
     "MetricTable",
+    "Scorer",
     "ace",
     "auc",
     "calibration_in_the_large",
@@ -65,6 +68,7 @@ __all__ = [
     "mce",
     "observed_expected_ratio",
     "rmsce",
+    "scorer",
     "smece",
     "spiegelhalter_z",
     "top_label_ece",

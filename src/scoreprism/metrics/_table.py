@@ -23,7 +23,7 @@ from scoreprism.metrics import _moment_metrics as moment
 from scoreprism.metrics import _recalibration_metrics as recalibration
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._metric import Metric
-from scoreprism.metrics._rows import Rows, parse_rows
+from scoreprism.metrics._rows import parse_rows
 
 #: Every metric by name: the one table that code, documentation and tests iterate over.
 METRICS: dict[str, Metric] = {
@@ -246,7 +246,8 @@ def evaluate(
     estimates, findings = {}, list[Finding]()
     for name, options in _asked(metrics, rows.k).items():
         try:
-            estimates[name] = _call(name, rows, options)
+            check_options(name, options)
+            estimates[name] = METRICS[name].of_rows(rows, **options)
         except ScoreprismError as error:
             if metrics is not None:
                 raise
@@ -255,13 +256,12 @@ def evaluate(
     return MetricTable(tuple(estimates), rows.backend, estimates, found, rows.n, confidence, tuple(findings))
 
 
-def _call(name: str, rows: Rows, options: dict[str, Any]) -> Estimate:
-    """One metric of the rows, its options checked by name."""
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that a metric does not have."""
     wrong = [option for option in options if option not in METRICS[name].options]
     if wrong:
         known = ", ".join(METRICS[name].options) or "none"
         refuse(f"{name} takes the options {known}", listed(wrong), "Correct their names.")
-    return METRICS[name].of_rows(rows, **options)
 
 
 def _interval(value: Estimate, confidence_level: float, count: int, seed: int) -> Interval:
