@@ -32,7 +32,7 @@ CHECKS |= {"PR10", "RT01", "RT03", "RT04", "YD01"}
 
 
 def public_names() -> dict[str, object]:
-    """Every name in the ``__all__`` of every public module, by the path people use."""
+    """Every name in the ``__all__`` of every public package and of the top, by the path people use."""
     names = {}
     for module in scoreprism.PUBLIC_PACKAGES:
         loaded = importlib.import_module(f"scoreprism.{module}")
@@ -40,7 +40,9 @@ def public_names() -> dict[str, object]:
             thing = getattr(loaded, name)
             if (inspect.isclass(thing) and thing is not object) or inspect.isfunction(thing):
                 names[f"scoreprism.{module}.{name}"] = thing
-    return names
+    top = {f"scoreprism.{name}": getattr(scoreprism, name) for name in scoreprism.__all__}
+    known = list(names.values())
+    return names | {name: thing for name, thing in top.items() if inspect.isfunction(thing) and thing not in known}
 
 
 def members(path: str, thing: object) -> list[str]:

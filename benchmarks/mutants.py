@@ -32,7 +32,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("decomposition", "_kernels", "_sample", "_fitting", "estimation", "losses", "calibrators")
+PACKAGES = ("decomposition", "_kernels", "_sample", "_fitting", "_estimation", "losses", "calibrators")
 #: Tests that are asked: those of the mathematics, of estimation and of calibrators, and the examples in docstrings.
 ASKED = (
     "loss_laws", "loss_accuracy", "custom_losses", "theorems", "intervals", "corp", "corp_bootstrap", "chain",

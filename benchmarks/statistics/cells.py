@@ -25,8 +25,8 @@ Numbers = dict[str, float]
 
 #: What the numbers depend on: a change of these, other than of comments and docstrings, makes a checkpoint stale.
 _SOURCES = (
-    "calibrators", "losses", "decomposition", "estimation", "crossfit", "references", "inference", "intervals", "levels",
-    "_kernels", "_maps", "_core",
+    "calibrators", "losses", "decomposition", "_estimation", "_fitting", "_learners", "references", "inference",
+    "_calibration_test", "_sample", "_kernels", "_maps", "_core",
 )  # fmt: skip
 
 

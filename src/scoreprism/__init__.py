@@ -9,102 +9,96 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scoreprism import (
-        calibrators,
-        curves,
-        datasets,
-        decomposition,
-        displays,
-        ensembles,
-        estimation,
-        exceptions,
-        inference,
-        losses,
-        metrics,
-        pipelines,
-        references,
-        report,
-        scale,
+        calibrators as calibrators,
     )
+    from scoreprism import (
+        curves as curves,
+    )
+    from scoreprism import (
+        datasets as datasets,
+    )
+    from scoreprism import (
+        decomposition as decomposition,
+    )
+    from scoreprism import (
+        displays as displays,
+    )
+    from scoreprism import (
+        ensembles as ensembles,
+    )
+    from scoreprism import (
+        exceptions as exceptions,
+    )
+    from scoreprism import (
+        inference as inference,
+    )
+    from scoreprism import (
+        losses as losses,
+    )
+    from scoreprism import (
+        metrics as metrics,
+    )
+    from scoreprism import (
+        pipelines as pipelines,
+    )
+    from scoreprism import (
+        references as references,
+    )
+    from scoreprism import (
+        report as report,
+    )
+    from scoreprism import (
+        scale as scale,
+    )
+    from scoreprism._estimation.compare import compare
+    from scoreprism._estimation.decompose import decompose
+    from scoreprism._estimation.decompose_by import decompose_by
+    from scoreprism.calibrators import CALIBRATORS, Calibrator, RecalibratedClassifier
     from scoreprism.decomposition import (
-        Bound,
         Chain,
-        Contributions,
         Decomposition,
         Finding,
         FiniteModel,
         Interval,
         Level,
-        PairedDifference,
         Sample,
-        Summary,
         corp_decomposition,
         resolution_decomposition,
     )
-    from scoreprism.estimation import Comparison, SegmentDecompositions, compare, decompose, decompose_by
-    from scoreprism.inference import (
-        CorpBootstrap,
-        SampleSize,
-        TestResult,
-        calibration_test,
-        corp_bootstrap,
-        grouping_test,
-        required_sample_size,
-    )
-    from scoreprism.losses import LOSSES, ProperLoss, check_proper, from_entropy, from_loss, get_loss
+    from scoreprism.inference import TestResult, calibration_test, grouping_test, required_sample_size
+    from scoreprism.losses import LOSSES, ProperLoss, get_loss
+    from scoreprism.metrics import evaluate
     from scoreprism.report import Report, make_report
 
     __version__: str
 
 __all__ = [
+    "CALIBRATORS",
     "LOSSES",
-    "Bound",
+    "Calibrator",
     "Chain",
-    "Comparison",
-    "Contributions",
-    "CorpBootstrap",
     "Decomposition",
     "Finding",
     "FiniteModel",
     "Interval",
     "Level",
-    "PairedDifference",
     "ProperLoss",
+    "RecalibratedClassifier",
     "Report",
     "Sample",
-    "SampleSize",
-    "SegmentDecompositions",
-    "Summary",
     "TestResult",
     "__version__",
     "calibration_test",
-    "calibrators",
-    "check_proper",
     "compare",
-    "corp_bootstrap",
     "corp_decomposition",
-    "curves",
-    "datasets",
     "decompose",
     "decompose_by",
-    "decomposition",
-    "displays",
-    "ensembles",
-    "estimation",
-    "exceptions",
-    "from_entropy",
-    "from_loss",
+    "evaluate",
     "get_loss",
     "grouping_test",
-    "inference",
-    "losses",
     "make_report",
-    "metrics",
-    "pipelines",
-    "references",
-    "report",
     "required_sample_size",
     "resolution_decomposition",
-    "scale",
 ]
 
 #: Packages that users import from; what lists public names (docstrings, the API reference) iterates over this table.
@@ -115,7 +109,6 @@ PUBLIC_PACKAGES = (
     "decomposition",
     "displays",
     "ensembles",
-    "estimation",
     "exceptions",
     "inference",
     "losses",
@@ -127,15 +120,16 @@ PUBLIC_PACKAGES = (
 )
 #: Where each lazily loaded name lives.
 _HOME = {
-    **dict.fromkeys(("LOSSES", "ProperLoss", "check_proper", "from_entropy", "from_loss", "get_loss"), "losses"),
-    **dict.fromkeys(("Bound", "Chain", "Contributions", "Decomposition", "Finding"), "decomposition"),
-    **dict.fromkeys(("FiniteModel", "Interval"), "decomposition"),
-    **dict.fromkeys(("Level", "PairedDifference", "Sample", "Summary"), "decomposition"),
-    **dict.fromkeys(("corp_decomposition", "resolution_decomposition"), "decomposition"),
+    **dict.fromkeys(("CALIBRATORS", "Calibrator", "RecalibratedClassifier"), "calibrators"),
+    **dict.fromkeys(("Chain", "Decomposition", "Finding", "FiniteModel", "Interval", "Level"), "decomposition"),
+    **dict.fromkeys(("Sample", "corp_decomposition", "resolution_decomposition"), "decomposition"),
+    **dict.fromkeys(("TestResult", "calibration_test", "grouping_test", "required_sample_size"), "inference"),
+    **dict.fromkeys(("LOSSES", "ProperLoss", "get_loss"), "losses"),
     **dict.fromkeys(("Report", "make_report"), "report"),
-    **dict.fromkeys(("Comparison", "SegmentDecompositions", "compare", "decompose", "decompose_by"), "estimation"),
-    **dict.fromkeys(("CorpBootstrap", "SampleSize", "TestResult", "calibration_test"), "inference"),
-    **dict.fromkeys(("corp_bootstrap", "grouping_test", "required_sample_size"), "inference"),
+    "compare": "_estimation.compare",
+    "decompose": "_estimation.decompose",
+    "decompose_by": "_estimation.decompose_by",
+    "evaluate": "metrics",
 }
 
 
@@ -154,4 +148,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *PUBLIC_PACKAGES])

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoreprism import Chain, Decomposition, FiniteModel, Level, Sample, from_loss, get_loss, resolution_decomposition
+from scoreprism import Chain, Decomposition, FiniteModel, Level, Sample, get_loss, resolution_decomposition
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
-from scoreprism.losses import LogLoss
+from scoreprism.losses import LogLoss, from_loss
 from tests.conftest import EVERY_LOSS, classes_of, laws
 
 every_loss = pytest.mark.parametrize("loss", EVERY_LOSS, ids=str)

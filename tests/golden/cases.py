@@ -142,7 +142,7 @@ def _() -> Any:
             "two": loss.loss(p, y), "divergence": loss.divergence(p, p[::-1].copy()), "entropy": loss.entropy(p),
             "three": attempt(partial(loss.loss, three, code)), "text": repr(loss),
         }  # fmt: skip
-    own = scoreprism.from_entropy(lambda t: 1 - (t**2).sum(axis=1), lambda t: -2 * t, name="own")
+    own = scoreprism.losses.from_entropy(lambda t: 1 - (t**2).sum(axis=1), lambda t: -2 * t, name="own")
     return found | {"own": {"loss": own.loss(p, y), "text": repr(own)}}
 
 

@@ -50,8 +50,12 @@ def plain(data: pl.DataFrame, **options):
     """`decompose` of the rows with the folds of the column."""
     fold = data["fold"].to_numpy()
     cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
-    losses = options.pop("loss", ["log"])
-    return decompose_losses(data["y"].to_numpy(), data["s"].to_numpy(), losses=losses, cv=cv, **options)
+    loss = options.pop("loss", "log")
+    several = isinstance(loss, (list, tuple))
+    found = decompose_losses(
+        data["y"].to_numpy(), data["s"].to_numpy(), losses=loss if several else [loss], cv=cv, **options
+    )
+    return found if several else next(iter(found.values()))
 
 
 def assert_same(ours, theirs, tolerance: float = 1e-12) -> None:

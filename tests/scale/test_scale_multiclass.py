@@ -56,19 +56,15 @@ def splits(fold: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(np.flatnonzero(labels != f), np.flatnonzero(labels == f)) for f in np.unique(labels)]
 
 
-def plain(rows: pl.DataFrame, **options: Any) -> dict[str, scoreprism.Decomposition]:
-    """Plain decompose on the rows in memory, with the folds of the column."""
-    given = {name: rows[columns].to_numpy() for name, columns in options.pop("laws", {}).items()}
-    found: Any = decompose_losses(
-        rows["y"].to_numpy(),
-        rows[P].to_numpy(),
-        losses=options.pop("loss"),
-        cv=splits(rows["fold"]),
-        classes=list("abc"),
-        **given,
-        **options,
+def plain(rows: pl.DataFrame, *, loss: Any, laws: Any = None, **options: Any) -> Any:
+    """Plain decompose on the rows in memory, with the folds of the column; several losses by name."""
+    given = {name: rows[columns].to_numpy() for name, columns in (laws or {}).items()}
+    several = isinstance(loss, (list, tuple))
+    y, p = rows["y"].to_numpy(), rows[P].to_numpy()
+    found = decompose_losses(
+        y, p, losses=loss if several else [loss], cv=splits(rows["fold"]), classes=list("abc"), **given, **options
     )
-    return found
+    return found if several else next(iter(found.values()))
 
 
 def assert_same(found: Any, wanted: Any, tolerance: float = NEAR) -> None:

@@ -11,13 +11,14 @@ import numpy as np
 from scoreprism._core.checks import listed, parse_choice, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._estimation.compare import compare
+from scoreprism._estimation.decompose import decompose
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._parameters import described
 from scoreprism._sample.models import parse_models
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import Curve, require_known
 from scoreprism.decomposition import Decomposition, corp_decomposition
-from scoreprism.estimation import compare, decompose
 from scoreprism.losses import ProperLoss, get_loss
 
 

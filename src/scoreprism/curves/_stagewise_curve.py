@@ -10,12 +10,13 @@ import numpy as np
 
 from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._estimation.compare import compare
+from scoreprism._estimation.decompose import decompose
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import stage_sample
 from scoreprism.curves._curve import Curve, require_known
-from scoreprism.estimation import compare, decompose
 from scoreprism.losses import ProperLoss
 
 

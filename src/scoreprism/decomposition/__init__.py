@@ -10,12 +10,14 @@ from scoreprism._sample.sample import Sample
 from scoreprism.decomposition._chain import Chain
 from scoreprism.decomposition._classical import corp_decomposition, resolution_decomposition
 from scoreprism.decomposition._conclusions import Summary
+from scoreprism.decomposition._decompositions import Comparison, SegmentDecompositions
 from scoreprism.decomposition._finite import FiniteModel
 from scoreprism.decomposition._result import Decomposition, PairedDifference
 
 __all__ = [
     "Bound",
     "Chain",
+    "Comparison",
     "Contributions",
     "Decomposition",
     "Finding",
@@ -24,6 +26,7 @@ __all__ = [
     "Level",
     "PairedDifference",
     "Sample",
+    "SegmentDecompositions",
     "Summary",
     "corp_decomposition",
     "resolution_decomposition",

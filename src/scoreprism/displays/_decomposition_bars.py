@@ -14,18 +14,18 @@ from sklearn.model_selection import GroupKFold, KFold
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draws
+from scoreprism._estimation.decompose import decompose
 from scoreprism._findings.wording import write_count, write_fixed
 from scoreprism._fitting.chain_fit import parse_calibration
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import get_calibrator
-from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition import Comparison, Decomposition, SegmentDecompositions
 from scoreprism.displays._axes import require_finite
 from scoreprism.displays._display import Display, ShownModel, register, stacked_frame
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
-from scoreprism.estimation import Comparison, SegmentDecompositions, decompose
 
 #: Inches of a line beside a bar.
 _LINE = 0.135

@@ -23,12 +23,11 @@ from scoreprism._fitting.information import fits_above
 from scoreprism._kernels.term_intervals import FORMS, Interval, Moments, quantile
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
-from scoreprism.decomposition import Chain, Decomposition
+from scoreprism.decomposition import Chain, Comparison, Decomposition
 from scoreprism.ensembles._averaging_gap import AveragingGap, gap_of
 from scoreprism.ensembles._ensemble import Ensemble, fit_combiner, parse_ensemble
 from scoreprism.ensembles._stacking import Stacking
 from scoreprism.ensembles._sufficiency_test import score_test
-from scoreprism.estimation import Comparison
 from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
 from scoreprism.losses import ProperLoss, get_loss

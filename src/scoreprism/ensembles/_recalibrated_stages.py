@@ -13,6 +13,7 @@ from scoreprism._core.checks import parse_clip, parse_confidence, parse_random_s
 from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
 from scoreprism._core.workers import run_all
 from scoreprism._document.result import Drawable
+from scoreprism._estimation.decompose import decompose
 from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._sample.sample import Sample
@@ -20,7 +21,6 @@ from scoreprism._sample.staged_models import Stages, announce_by_stage, follow, 
 from scoreprism.decomposition import FiniteModel
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
 from scoreprism.ensembles._stagewise_chain import parse_splits
-from scoreprism.estimation import decompose
 from scoreprism.losses import ProperLoss, get_loss
 
 #: A map that merges more than this share of the pairs of different scores is said to lose resolution.

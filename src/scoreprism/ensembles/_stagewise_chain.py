@@ -26,6 +26,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
 from scoreprism._core.workers import run_all
 from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
+from scoreprism._estimation.decompose import decompose
 from scoreprism._findings.finding import Finding, collect_findings
 from scoreprism._findings.wording import plural, write_count, write_fixed
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
@@ -44,7 +45,6 @@ from scoreprism._sample.staged_models import (
 )
 from scoreprism.decomposition import Chain, Decomposition, FiniteModel
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
-from scoreprism.estimation import decompose
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
 

@@ -11,8 +11,8 @@ from scoreprism._document.model import Block, Section, Table, make_range, make_t
 from scoreprism._findings.finding import Finding, select
 from scoreprism._findings.wording import write_fixed, write_percent
 from scoreprism.curves import ResolutionPlane
+from scoreprism.decomposition import Comparison
 from scoreprism.displays import ResolutionPlaneDisplay
-from scoreprism.estimation import Comparison
 from scoreprism.report._judgement import gap_interval
 from scoreprism.report._pieces import figure, write_title
 from scoreprism.report._report import SECTIONS

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scoreprism._core.labels import distinct, key_order
 from scoreprism._core.progress import tracked
 from scoreprism._document.model import Block, Callout, Figure, Section, Table, make_range, make_table
+from scoreprism._estimation.decompose_by import decompose_segments
 from scoreprism._findings.finding import Finding, of_severity
 from scoreprism._findings.wording import plural, write_percent, write_share
 from scoreprism._kernels.holm import MARKED, holm
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism.estimation import SegmentDecompositions
-from scoreprism.estimation._segments import decompose_segments
+from scoreprism.decomposition import SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError, ScoreprismWarning
 from scoreprism.report._evidence import alpha_of
 from scoreprism.report._pieces import estimate_cell, figure, write_title

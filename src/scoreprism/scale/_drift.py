@@ -16,8 +16,7 @@ from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import plural, write_fixed
 from scoreprism._kernels.holm import MARKED, holm
 from scoreprism._kernels.term_intervals import ROLES, Interval, TermInference, quantile, tail
-from scoreprism.decomposition import Decomposition
-from scoreprism.estimation import SegmentDecompositions
+from scoreprism.decomposition import Decomposition, SegmentDecompositions
 from scoreprism.scale._shift import LineTable, Shifts, mix_between, stale_between
 
 

@@ -12,8 +12,7 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.progress import tracked
 from scoreprism._document.result_json import SCALE, encode, fitting_together, read_summary, require_kinds
 from scoreprism._findings.finding import Finding
-from scoreprism.decomposition import Decomposition
-from scoreprism.estimation import SegmentDecompositions
+from scoreprism.decomposition import Decomposition, SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.scale._drift import Drift
 from scoreprism.scale._sum_table import SumTable

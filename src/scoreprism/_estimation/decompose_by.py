@@ -2,166 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_confidence, plain, refuse
+from scoreprism._core.checks import parse_choice, parse_clip, refuse
 from scoreprism._core.labels import distinct
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._document.result import Drawable, TermTable
 from scoreprism._fitting.chain_fit import ChainFit, parse_loss, split_options
-from scoreprism._kernels.holm import holm
-from scoreprism._kernels.term_intervals import FEW_UNITS, FORMS
+from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.sample import Sample, find_floors, parse_segments
-from scoreprism.decomposition import Decomposition
+from scoreprism.decomposition import Decomposition, SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.losses import ProperLoss
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SegmentDecompositions(Drawable, TermTable):
-    """
-    One decomposition per segment, each with laws fitted inside it; tests are adjusted for how many there are.
-
-    Made by `decompose_by`.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Terms in order.
-    decompositions : dict
-        Segment → Decomposition. As soon as the loss of one is infinite, all have a ``floored``, at the same floor:
-        1/(2n), n the rows of all segments.
-    skipped : dict
-        Segment → why it could not be decomposed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scoreprism
-    >>> rng = np.random.default_rng(0)
-    >>> p, region = rng.random(1000), np.repeat(["north", "south"], 500)
-    >>> y = (rng.random(1000) < np.where(region == "north", p, p**3)).astype(int)
-    >>> found = scoreprism.decompose_by(y, p, segments=region, loss="brier", random_state=0)
-    >>> {name: bool(value < 0.01) for name, value in found.pvalues("reliability").items()}
-    {'north': False, 'south': True}
-    """
-
-    decompositions: dict[Any, Decomposition]
-    skipped: dict[Any, str] = field(default_factory=dict)
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """Means of the terms over the segments that were decomposed, weighted by their weight."""
-        mass = [d._mass for d in self.decompositions.values()]
-        lines = [list(d.terms.values()) for d in self.decompositions.values()]
-        return dict(zip(self.names, np.average(lines, axis=0, weights=mass).tolist(), strict=True))
-
-    def __getitem__(self, segment: object) -> Decomposition:
-        if segment not in self.decompositions:
-            known = listed(map(plain, self.decompositions))
-            refuse(f"the segment must be one of {known}", plain(segment), "Or it was left out: see skipped.")
-        return self.decompositions[segment]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.decompositions)
-
-    def __len__(self) -> int:
-        return len(self.decompositions)
-
-    def pvalues(self, term: str = "reliability") -> dict[Any, float]:
-        """
-        Evidence that a term is above zero in each segment, adjusted by Holm's method over the segments.
-
-        Parameters
-        ----------
-        term : str, default="reliability"
-            A reliability, or a gain of information such as ``"grouping"``.
-
-        Returns
-        -------
-        dict
-            Segment → adjusted p-value, from the statistic of the term's lower bound.
-        """
-        first = next(iter(self.decompositions.values()))
-        name = parse_choice(term, self.names[: first._levels - 1], "term")
-        raw = {segment: d._inference(name).pvalue() for segment, d in self.decompositions.items()}
-        return dict(zip(raw, holm(list(raw.values())), strict=True))
-
-    def lower_bounds(self, term: str = "reliability", confidence_level: float = 0.95) -> dict[Any, float]:
-        """
-        Lower bounds of a term that hold for all segments at once (Bonferroni).
-
-        Parameters
-        ----------
-        term : str, default="reliability"
-            A reliability or a gain of information.
-        confidence_level : float, default=0.95
-            Joint confidence level.
-
-        Returns
-        -------
-        dict
-            Segment → bound.
-        """
-        each = 1.0 - (1.0 - parse_confidence(confidence_level)) / max(len(self.decompositions), 1)
-        return {segment: d.lower_bound(term, each).value for segment, d in self.decompositions.items()}
-
-    @property
-    def floored(self) -> SegmentDecompositions | None:
-        """The same segments at a floor, where the loss of one is infinite; else None."""
-        twins = {segment: d.floored for segment, d in self.decompositions.items()}
-        found = {segment: d for segment, d in twins.items() if d is not None}
-        full = len(found) == len(twins)
-        return SegmentDecompositions(self.names, self._backend, found, self.skipped) if full else None
-
-    def _twin(self) -> TermTable | None:
-        return self.floored
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Everything as plain Python objects.
-
-        Returns
-        -------
-        dict
-            Segment → summary; and what was skipped.
-        """
-        found = {str(segment): d.to_dict() for segment, d in self.decompositions.items()}
-        return {"segments": found, "skipped": {str(segment): why for segment, why in self.skipped.items()}}
-
-    def _columns(self) -> dict[str, list[Any]]:
-        found = self.decompositions
-        columns: dict[str, list[Any]] = {
-            "segment": list(found),
-            "rows": [d.n for d in found.values()],
-            "loss": [d.risk for d in found.values()],
-        }
-        for name in self.names:
-            columns[name] = [d.terms[name] for d in found.values()]
-        first = [d._shown_interval(self.names[0]) for d in found.values()]
-        columns["low"], columns["high"] = [i.low for i in first], [i.high for i in first]
-        columns["p_holm"] = list(self.pvalues(self.names[0]).values())
-        return columns
-
-    def _title(self) -> str:
-        first = next(iter(self.decompositions.values()))
-        mark = f", {first._mark}" if first._mark else ""
-        return (
-            f"{first.loss!s} loss by segment, laws fitted inside each{mark} "
-            f"(low, high and Holm's p are those of {self.names[0]})"
-        )
-
-    def _footer(self) -> list[str]:
-        few = [f"{segment} ({d.n_units})" for segment, d in self.decompositions.items() if d.n_units < FEW_UNITS]
-        short = f"fewer than {FEW_UNITS} independent rows or clusters, so intervals are too short: {', '.join(few)}"
-        return [
-            *([short] if few else []),
-            *(f"segment {segment} was left out: {why}" for segment, why in self.skipped.items()),
-        ]
 
 
 def decompose_by(

@@ -1,0 +1,1 @@
+"""decompose, compare and decompose_by: parse the rows, fit, decompose."""
