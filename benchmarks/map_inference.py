@@ -95,7 +95,9 @@ def one(law: Law, n: int, repeat: int, *, groups: bool = True) -> dict[str, tupl
     """Low, high and estimate of everything, from one data set."""
     rng = np.random.default_rng([SEED, n, repeat])
     y, s, cluster = draw(law, rng, n)
-    found = map_inference(law.calibrator, y.astype(int), s, groups=cluster if groups else None, confidence_level=LEVEL)
+    found = map_inference(
+        y.astype(int), s, calibrator=law.calibrator, groups=cluster if groups else None, confidence_level=LEVEL
+    )
     lines = {}
     for name in found.names:
         end = found.interval(name)

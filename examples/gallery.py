@@ -83,7 +83,7 @@ def for_results():
     results = {
         "aggregation": aggregation_decomposition(y, pair, X=X, random_state=0),
         "bootstrap": pipeline_bootstrap(GaussianNB(), "platt", *parts, refit="all", n_resamples=200, random_state=0),
-        "map-inference": map_inference("platt", y[:1000], score(X, 4)[:1000]),
+        "map-inference": map_inference(y[:1000], score(X, 4)[:1000], calibrator="platt"),
     }
     for name, result in results.items():
         result.plot().figure_.savefig(FIGURES / f"{name}.png", dpi=110)

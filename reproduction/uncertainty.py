@@ -257,7 +257,7 @@ def estimate_errors(task: Row) -> list[Row]:
     n = task["rows"]
     sample = LAW.sample(n, rng)
     s = score_steep(*sample.X.T)
-    found = map_inference("platt", sample.y, s)
+    found = map_inference(sample.y, s, calibrator="platt")
     index = found.summary("ici")
     draws = (rng.integers(n, size=n) for _ in range(task["resamples"]))
     again = np.std([_fit_platt(s[rows], sample.y[rows]) for rows in draws], axis=0, ddof=1)

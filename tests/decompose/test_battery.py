@@ -508,7 +508,7 @@ def finite_model(g: Given) -> Any:
 UNSCORED = ("NaN", "inf", "-inf", "None inside", "percent", "logits", "above 1", "below 0", "pandas NA", "polars null")
 UNSCORED += ("pyarrow null",)
 PLATT = calibrators.PlattCalibrator().fit(P, Y)
-MAPPED = inference.map_inference("platt", Y, P)
+MAPPED = inference.map_inference(Y, P, calibrator="platt")
 BRIER: dict[str, Any] = {"loss": "brier"}
 QUICK: dict[str, Any] = {"loss": "brier", "calibrator": "platt", "random_state": 0}
 
@@ -591,9 +591,11 @@ SURFACES: dict[str, Surface] = {
         ("law", "labels", "weight", "rows", "features"),
     ),
     "inference.map_inference": simple(
-        lambda y, p, **o: attrgetter("law", "low", "high")(inference.map_inference("platt", y, p, **o).law(P[:5]))
+        lambda y, p, **o: attrgetter("calibrated", "low", "high")(
+            inference.map_inference(y, p, calibrator="platt", **o).calibrate(P[:5])
+        )
     ),
-    "inference.MapInference": Surface(lambda g: MAPPED.law(g.p).low, ("law",), apart=ANY_LENGTH),
+    "inference.MapInference": Surface(lambda g: MAPPED.calibrate(g.p).low, ("calibrate",), apart=ANY_LENGTH),
     "inference.required_sample_size": Surface(
         lambda g: sp.required_sample_size(reliability=0.01, loss="brier", y_proba=g.p).n,
         ("law",),

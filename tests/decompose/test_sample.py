@@ -36,7 +36,7 @@ FUNCTIONS = {
     "corp_bootstrap": lambda *args, **options: corp_bootstrap(
         *args, n_resamples=20, random_state=0, **options
     ).replicates.tolist(),
-    "map_inference": lambda *args, **options: list(map_inference("platt", *args, **options).terms.values()),
+    "map_inference": lambda *args, **options: list(map_inference(*args, calibrator="platt", **options).terms.values()),
     "ece": lambda *args, **options: float(ece(*args, **options)),
     "ici": lambda *args, **options: float(ici(*args, **options)),
     "auc": lambda *args, **options: float(auc(*args, **options)),

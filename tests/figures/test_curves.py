@@ -668,7 +668,7 @@ def test_score_distribution_equals_numpy(kind, n_bins):
 def test_calibration_map_is_the_calibrator(calibrator):
     _, y, _, s = features()
     w = weights_for(1, y.size)
-    curve = calibration_map(y, s, calibrator, sample_weight=w)
+    curve = calibration_map(y, s, calibrator=calibrator, sample_weight=w)
     fitted = get_calibrator(calibrator).fit(s, y, sample_weight=w)
     np.testing.assert_allclose(curve.y, fitted.calibrate(curve.x), rtol=0, atol=1e-12)
     assert curve.support == (s[w > 0].min(), s[w > 0].max())
@@ -679,17 +679,17 @@ def test_calibration_map_is_the_calibrator(calibrator):
 def test_calibration_map_keeps_a_fitted_calibrator():
     _, y, _, s = features()
     fitted = get_calibrator("platt").fit(s[:100], y[:100])
-    curve = calibration_map(y, s, fitted)
+    curve = calibration_map(y, s, calibrator=fitted)
     assert curve.calibrator is fitted
     assert curve.y.tolist() == fitted.calibrate(curve.x).tolist()
     fresh = get_calibrator("platt")
-    assert calibration_map(y, s, fresh).calibrator is not fresh  # what was passed is not changed
+    assert calibration_map(y, s, calibrator=fresh).calibrator is not fresh  # what was passed is not changed
     assert not hasattr(fresh, "classes_")
     three = get_calibrator("dirichlet").fit(np.random.default_rng(0).dirichlet(np.ones(3), 90), np.tile([0, 1, 2], 30))
     with pytest.raises(InputError):
-        calibration_map(y, s, three)
+        calibration_map(y, s, calibrator=three)
     with pytest.raises(LabelError, match="y must hold at least two classes; got one class, 1"):
-        calibration_map(np.ones(20), s[:20], "platt")
+        calibration_map(np.ones(20), s[:20], calibrator="platt")
 
 
 @pytest.mark.parametrize("form", ["debiased", "plugin"])
@@ -745,7 +745,7 @@ ONE_MODEL = {
     "roc": roc_curve,
     "net benefit": net_benefit,
     "distribution": score_distribution,
-    "map": lambda *a, **k: calibration_map(*a, "platt", **k),
+    "map": lambda *a, **k: calibration_map(*a, calibrator="platt", **k),
     "murphy decomposition": lambda *a, **k: murphy_decomposition(*a, calibrator="platt", cv=2, random_state=0, **k),
     "grouping": lambda y, p, **k: grouping_curve(y, p, q=p, n_bins=3, calibrator="platt", cv=2, random_state=0, **k),
 }

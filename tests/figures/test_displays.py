@@ -116,7 +116,7 @@ def test_a_sample_gives_the_figure_of_its_arrays(law, kind, count):
     sample = Sample.of(law[1], scores, **rows)
     display = DISPLAYS[kind].from_predictions(sample, **options)
     assert display.names == plain.names
-    assert display.frame("polars").equals(plain.frame("polars"), null_equal=True)
+    assert display.to_frame("polars").equals(plain.to_frame("polars"), null_equal=True)
     with pytest.raises(InputError, match="a Sample holds predictions, features and weights already"):
         DISPLAYS[kind].from_predictions(sample, scores, **options)
 
@@ -125,7 +125,7 @@ def test_stages_are_predictions_whose_names_are_numbers(law):
     stages, options = given("stagewise", law, 1)
     plain = DISPLAYS["stagewise"].from_predictions(law[1], stages, **options)
     sample = Sample.of(law[1], {str(number): stages[number] for number in (5, 1, 3)}, q=options.pop("q"))
-    assert DISPLAYS["stagewise"].from_predictions(sample, **options).frame().equals(plain.frame())
+    assert DISPLAYS["stagewise"].from_predictions(sample, **options).to_frame().equals(plain.to_frame())
 
 
 def test_a_sample_of_several_classes_is_drawn_one_against_the_rest():
@@ -202,11 +202,11 @@ def test_attributes_hold_the_data_and_artists_end_in_an_underscore(kind, count, 
 @pytest.mark.parametrize("kind", DISPLAYS)
 def test_the_frame_holds_what_is_drawn(kind, law):
     display = drawn(kind, law, 3)
-    frame = display.frame("pandas")
+    frame = display.to_frame("pandas")
     shown = set(frame["model"])
     assert shown == set(display.names)
     assert len(frame) >= 3
-    assert type(display.frame()).__module__.startswith("polars")
+    assert type(display.to_frame()).__module__.startswith("polars")
 
 
 def test_lines_are_the_numbers_of_the_curve(law):
@@ -280,7 +280,7 @@ def test_results_draw_themselves(law):
     s = score(X, 0)
     curves = [
         murphy_curve(y, s), murphy_decomposition(y, s, q=q, random_state=0), roc_curve(y, s), net_benefit(y, s),
-        score_distribution(y, s), grouping_curve(y, s, q=q, random_state=0), calibration_map(y, s, "platt"),
+        score_distribution(y, s), grouping_curve(y, s, q=q, random_state=0), calibration_map(y, s, calibrator="platt"),
         reliability_curve(y, s, n_resamples=20, random_state=0), resolution_plane(y, {"s": s}),
         stagewise_curve(y, [s, s**2], random_state=0),
     ]  # fmt: skip
@@ -317,7 +317,7 @@ def test_from_estimator_is_from_predictions_of_its_probabilities(kind, models):
     if kind == "resolution-plane":
         scores = {"GradientBoostingClassifier": scores}
     same = DISPLAYS[kind].from_predictions(y, scores, pos_label="yes", **options)
-    first, second = display.frame("pandas"), same.frame("pandas")
+    first, second = display.to_frame("pandas"), same.to_frame("pandas")
     numbers = [column for column in first if first[column].dtype.kind == "f"]
     np.testing.assert_allclose(first[numbers], second[numbers], rtol=1e-12)  # one column and two round differently
 
@@ -438,8 +438,8 @@ def test_several_classes_are_drawn_one_against_the_rest(kind, three):
     one = dict(options)
     if "q" in one:
         one["q"] = law[:, 1]
-    alone = DISPLAYS[kind].from_predictions((y == "b").astype(int), {"b": law[:, 1]}, **one).frame("pandas")
-    found = display.frame("pandas")
+    alone = DISPLAYS[kind].from_predictions((y == "b").astype(int), {"b": law[:, 1]}, **one).to_frame("pandas")
+    found = display.to_frame("pandas")
     found = found[found["model"] == "b"].reset_index(drop=True)
     numbers = [column for column in alone if alone[column].dtype.kind == "f"]
     if kind not in {"grouping", "calibration-map"}:  # their defaults depend on the number of curves
@@ -555,7 +555,7 @@ def test_frames_of_unlike_curves_are_filled_up(law):
         reliability_curve(y, s, method="bins", name="bins"),
         reliability_curve(y, s, band=None, name="isotonic"),
     ])  # fmt: skip
-    frame = mixed.frame("pandas")
+    frame = mixed.to_frame("pandas")
     assert set(frame["part"]) == {"curve", "band"}
     assert frame[(frame["model"] == "isotonic") & (frame["part"] == "band")].empty
 

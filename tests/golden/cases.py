@@ -209,7 +209,9 @@ def _() -> Any:
     found["bootstrap"] = repr(inference.corp_bootstrap(y, s, n_resamples=50, random_state=0))
     found["rows needed"] = inference.required_sample_size(reliability=0.01, loss="brier", y_proba=s)
     for name in ("platt", "beta", "temperature", "monotone-spline"):
-        found[f"map inference, {name}"] = attempt(lambda name=name: repr(inference.map_inference(name, y, s)))
+        found[f"map inference, {name}"] = attempt(
+            lambda name=name: repr(inference.map_inference(y, s, calibrator=name))
+        )
     found["partition"] = references.partition_lower_bound(y, s, X, random_state=0)
     return found
 

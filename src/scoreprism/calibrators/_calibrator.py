@@ -545,8 +545,8 @@ def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrato
         return clone(calibrator).set_params(**parameters) if parameters else calibrator
     if isinstance(calibrator, type) and issubclass(calibrator, Calibrator):
         refuse("`calibrator` must be a calibrator or a name", calibrator.__name__, f"Pass {calibrator.__name__}().")
-    name = "selected" if calibrator == "auto" else parse_choice(calibrator, CALIBRATORS, "calibrator")
-    cls = CALIBRATORS[name]
+    is_auto = isinstance(calibrator, str) and calibrator == "auto"
+    cls = CALIBRATORS["selected" if is_auto else parse_choice(calibrator, CALIBRATORS, "calibrator")]
     known = cls().get_params(deep=False)
     wrong = [word for word in parameters if word not in known]
     if wrong:

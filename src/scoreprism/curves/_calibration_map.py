@@ -39,7 +39,7 @@ class CalibrationMap(Curve):
 
     Examples
     --------
-    >>> calibration_map([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.7, 0.9], "isotonic").support
+    >>> calibration_map([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.7, 0.9], calibrator="isotonic").support
     (0.1, 0.9)
     """
 
@@ -64,8 +64,8 @@ class CalibrationMap(Curve):
 def calibration_map(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
-    calibrator: str | Calibrator = "monotone-spline",
     *,
+    calibrator: str | Calibrator = "monotone-spline",
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
     classes: ArrayLike | None = None,
@@ -88,7 +88,7 @@ def calibration_map(
 
     Examples
     --------
-    >>> curve = calibration_map([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.7, 0.9], "platt")
+    >>> curve = calibration_map([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.7, 0.9], calibrator="platt")
     >>> bool((np.diff(curve.y) > 0).all())
     True
     """

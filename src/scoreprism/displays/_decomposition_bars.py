@@ -342,7 +342,7 @@ class DecompositionDisplay(Display[Any]):
         axes.set_xlim(left, right if right > left else left + 1.0)
 
     @described()
-    def frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, backend: str | None = None) -> Any:
         """
         All terms as one dataframe.
 

@@ -400,7 +400,7 @@ class Display(ABC, Generic[C]):
         return len(self.curves) > 1 or self.curves[0].name is not None
 
     @described()
-    def frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, backend: str | None = None) -> Any:
         """
         All points as one dataframe.
 

@@ -122,7 +122,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
         self.histogram_.append(axes.stairs(top, edges, baseline=base, fill=True, zorder=0.5, **shade))
 
     @described()
-    def frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, backend: str | None = None) -> Any:
         """
         All points as one dataframe: curves, and below them their bands.
 

@@ -81,7 +81,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         """Names of the models."""
         return [model for plane in self.curves for model in plane.models]
 
-    def frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, backend: str | None = None) -> Any:
         return self.curves[0].to_frame(backend)
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:

@@ -302,13 +302,18 @@ def _draw_inference(
     """The map, and its pointwise intervals where there are data."""
     if len(result.calibrator.classes_) > 2:
         what = f"{len(result.calibrator.classes_)} classes"
-        refuse("a map that can be drawn must be of two classes", what, "Use law() for its numbers.")
+        refuse("a map that can be drawn must be of two classes", what, "Use calibrate() for its numbers.")
     low, high = result.support
     x = np.unique(np.append(np.linspace(0.0, 1.0, 401), [low, high]))
     inner = np.clip(x, 1e-9, 1.0 - 1e-9)
-    band = result.law(inner, confidence_level=confidence_level)
+    band = result.calibrate(inner, confidence_level=confidence_level)
     curve = CalibrationMap(
-        name=result.calibrator.name, n=result.n, calibrator=result.calibrator, x=x, y=band.law, support=(low, high)
+        name=result.calibrator.name,
+        n=result.n,
+        calibrator=result.calibrator,
+        x=x,
+        y=band.calibrated,
+        support=(low, high),
     )
     display = CalibrationMapDisplay(curve).plot(ax, **options)
     inside = curve.inside

@@ -135,7 +135,7 @@ class TriptychDisplay(Display[Curve]):
         return with_area(self.names, self.roc.curves) if self.murphy._named else []
 
     @described()
-    def frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, backend: str | None = None) -> Any:
         """
         All points of all panels as one dataframe.
 

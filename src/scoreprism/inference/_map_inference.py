@@ -38,16 +38,16 @@ _FEW = 50
 @dataclass(frozen=True, eq=False, repr=False)
 class MapBand:
     """
-    A recalibrated law with pointwise intervals.
+    Recalibrated probabilities with pointwise intervals.
 
-    Made by `MapInference.law`.
+    Made by `MapInference.calibrate`.
 
     Attributes
     ----------
     score : array of shape (m,) or (m, K)
         Scores.
-    law : array of shape (m,) or (m, K)
-        The recalibrated law.
+    calibrated : array of shape (m,) or (m, K)
+        Recalibrated probabilities.
     low, high : array of shape (m,) or (m, K)
         Ends of the intervals, normal on the logit scale.
     confidence_level : float
@@ -59,13 +59,13 @@ class MapBand:
     >>> from scoreprism.inference import map_inference
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(500)
-    >>> band = map_inference("platt", rng.random(500) < s, s).law([0.2, 0.8])
+    >>> band = map_inference(rng.random(500) < s, s, calibrator="platt").calibrate([0.2, 0.8])
     >>> bool(((band.low < [0.2, 0.8]) & (band.high > [0.2, 0.8])).all())
     True
     """
 
     score: FloatArray
-    law: FloatArray
+    calibrated: FloatArray
     low: FloatArray
     high: FloatArray
     confidence_level: float
@@ -80,7 +80,7 @@ class MapBand:
         dict
             Ready for JSON.
         """
-        columns = {name: getattr(self, name).tolist() for name in ("score", "law", "low", "high")}
+        columns = {name: getattr(self, name).tolist() for name in ("score", "calibrated", "low", "high")}
         found: dict[str, Any] = encode(columns | {"confidence_level": self.confidence_level})
         return found
 
@@ -95,7 +95,7 @@ class MapBand:
             One row per score; columns are numbered by class where there are more than two.
         """
         columns: dict[str, Any] = {}
-        for name in ("score", "law", "low", "high"):
+        for name in ("score", "calibrated", "low", "high"):
             values = getattr(self, name)
             parts = {name: values} if values.ndim == 1 else {f"{name}_{j}": v for j, v in enumerate(values.T)}
             columns |= {key: value.tolist() for key, value in parts.items()}
@@ -137,7 +137,7 @@ class MapInference(Drawable, Noted, TermTable):
     >>> from scoreprism.inference import map_inference
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
-    >>> found = map_inference("platt", rng.random(1000) < s, s)
+    >>> found = map_inference(rng.random(1000) < s, s, calibrator="platt")
     >>> found.terms["slope"] == found.calibrator.slope_, found.test.pvalue > 0.05
     (True, True)
     """
@@ -218,9 +218,9 @@ class MapInference(Drawable, Noted, TermTable):
         parts = {"degrees": {"df": float(df)}}
         return TestResult(statistic, float(p), "wald", f"the map is the identity: {claim}", self.n, 0, parts)
 
-    def law(self, y_proba: ArrayLike, *, confidence_level: float | None = None) -> MapBand:
+    def calibrate(self, y_proba: ArrayLike, *, confidence_level: float | None = None) -> MapBand:
         """
-        The recalibrated law of any scores, with pointwise intervals by the delta method on the logit scale.
+        Recalibrate any scores, with pointwise intervals by the delta method on the logit scale.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class MapInference(Drawable, Noted, TermTable):
         Returns
         -------
         MapBand
-            Law and intervals, in the shape of the scores for two classes as a vector.
+            Recalibrated probabilities and intervals; of two classes as vectors, of the second class.
         """
         score = parse_law(y_proba, "y_proba")
         k = n_classes(self._score)
@@ -369,10 +369,10 @@ class MapInference(Drawable, Noted, TermTable):
 
 @described()
 def map_inference(
-    calibrator: str | Calibrator,
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
     *,
+    calibrator: str | Calibrator,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: object = None,
@@ -407,15 +407,15 @@ def map_inference(
     >>> rng = np.random.default_rng(1)
     >>> s = rng.random(2000)
     >>> y = rng.random(2000) < 1 / (1 + np.exp(-0.5 * np.log(s / (1 - s))))     # twice too confident
-    >>> found = map_inference("temperature", y, s)
+    >>> found = map_inference(y, s, calibrator="temperature")
     >>> bool(found.interval("temperature").low < 2 < found.interval("temperature").high)
     True
     """
     confidence = parse_confidence(confidence_level)
     corrected = parse_flag(small_sample, "small_sample")
-    if not isinstance(calibrator, (str, Calibrator)):
-        what = type(calibrator).__name__
-        refuse("`calibrator` must be a name or a Calibrator", what, "Call map_inference(calibrator, y_true, y_proba).")
+    if isinstance(y_true, (str, Calibrator)):
+        remedy = "Call map_inference(y_true, y_proba, calibrator=…)."
+        refuse("`y_true` must be outcomes", f"the calibrator {y_true!r}", remedy)
     chosen = get_calibrator(calibrator)
     _require_parametric(chosen)
     sample = Sample.of(

@@ -60,7 +60,7 @@ class MapSummary(Noted):
     >>> from scoreprism.inference import map_inference
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(2000)
-    >>> found = map_inference("platt", rng.random(2000) < s**2, s).summary("ici")
+    >>> found = map_inference(rng.random(2000) < s**2, s, calibrator="platt").summary("ici")
     >>> bool(found.interval.low < 1 / 6 < found.interval.high)      # ∫ s − s² ds
     True
     """

@@ -139,7 +139,7 @@ def _find_map(model: RowSubject) -> Finding:
 
 def _curve(model: RowSubject) -> CalibrationMap:
     name = getattr(model.map, "selected_", model.map.name)
-    return calibration_map(model.sample, None, model.map, name=f"{model.name}: {name}")
+    return calibration_map(model.sample, None, calibrator=model.map, name=f"{model.name}: {name}")
 
 
 def _picture(models: Sequence[RowSubject]) -> Figure:
