@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from scoreprism._calibration_test.null_draws import Statistic, simulate, smalles
 from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.checks import parse_choice, parse_count, parse_random_state, refuse, require_jobs
 from scoreprism._core.simplex import ArrayLike
+from scoreprism._document.result import Record
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, Noted
 from scoreprism._parameters import described
@@ -121,7 +122,7 @@ CALIBRATION_TESTS: dict[str, CalibrationTest] = {
 
 
 @dataclass(frozen=True, repr=False)
-class TestResult(Noted):
+class TestResult(Noted, Record):
     """
     The outcome of a test.
 
@@ -174,9 +175,23 @@ class TestResult(Noted):
         dict
             Ready for JSON: an infinite statistic is the string "inf".
         """
-        fields_ = {one.name: getattr(self, one.name) for one in fields(self)}
-        found: dict[str, Any] = encode(fields_ | {"findings": [one.to_dict() for one in self.findings]})
-        return found
+        plain: dict[str, Any] = encode(self._fields() | {"findings": [one.to_dict() for one in self.findings]})
+        return plain
+
+    def _columns(self) -> dict[str, list[Any]]:
+        parts = {name: part for name, part in self.components.items() if "pvalue" in part}
+        return {
+            "test": [self.method, *parts],
+            "statistic": [self.statistic, *(part["statistic"] for part in parts.values())],
+            "pvalue": [self.pvalue, *(part["pvalue"] for part in parts.values())],
+        }
+
+    def _title(self) -> str:
+        how = f"{self.n_resamples} draws from the scores" if self.n_resamples else "large-sample law"
+        return f"{self.about} test {self.method}\nhypothesis: {self.hypothesis}; {self.n} rows; {how}"
+
+    def _findings(self) -> Sequence[Finding]:
+        return self.findings
 
     def __repr__(self) -> str:
         how = f"{self.n_resamples} draws from the scores" if self.n_resamples else "large-sample law"

@@ -7,7 +7,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any
 
@@ -94,6 +94,22 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         return render_fragment(self.document())
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The table as a dataframe.
+
+        Parameters
+        ----------
+        backend : str, optional
+            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
+
+        Returns
+        -------
+        frame
+            One row per line of the table.
+        """
+        return make_frame(self._columns(), backend or getattr(self, "_backend", None))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -196,12 +212,36 @@ def _escaped(text: str) -> str:
     return html.escape(visible(text).replace("\n", " "))
 
 
+# ── results of one line ─────────────────────────────────────────────────────────────────────────────
+
+
+class Record(Result):
+    """A result that is a dataclass of a few values: one line, a column for each field that is no collection."""
+
+    def _fields(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {name: [value] for name, value in self._fields().items() if not isinstance(value, (tuple, dict))}
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        All fields as plain Python objects.
+
+        Returns
+        -------
+        dict
+            Field → value.
+        """
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in self._fields().items()}
+
+
 # ── results with named terms ────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TermTable(Result):
-    """What every result with named terms has: estimates, and a frame of them."""
+    """What every result with named terms has: estimates, one line for each."""
 
     names: tuple[str, ...]
     _backend: str | None
@@ -215,22 +255,6 @@ class TermTable(Result):
         """The table, term by term."""
         columns = self._columns()
         return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """
-        The table of terms as a dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
-
-        Returns
-        -------
-        frame
-            One row per term.
-        """
-        return make_frame(self._columns(), backend or self._backend)
 
 
 class Drawable:

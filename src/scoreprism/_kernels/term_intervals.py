@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._document.result import Record
 from scoreprism.exceptions import UnavailableError
 
 #: Fewer independent rows or groups than this make normal intervals too short (docs/statistics.md).
@@ -35,7 +36,7 @@ Coefficients = Mapping[int, float]
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(Record):
     """
     A two-sided confidence interval.
 
@@ -59,9 +60,12 @@ class Interval:
     confidence_level: float
     method: str
 
+    def _title(self) -> str:
+        return f"Confidence interval at {self.confidence_level:.4g}, by method {self.method}"
+
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Record):
     """
     A one-sided confidence bound.
 
@@ -80,6 +84,9 @@ class Bound:
 
     value: float
     confidence_level: float
+
+    def _title(self) -> str:
+        return f"One-sided confidence bound at {self.confidence_level:.4g}"
 
 
 @dataclass(frozen=True)

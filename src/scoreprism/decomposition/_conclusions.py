@@ -211,6 +211,24 @@ class Summary(TermTable):
     confidence_level: float
     findings: tuple[Finding, ...]
 
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """
+        Draw the decomposition at the confidence level of the summary.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options : object
+            What ``DecompositionDisplay.plot`` takes.
+
+        Returns
+        -------
+        DecompositionDisplay
+            With its axes and artists.
+        """
+        return self.result.plot(ax, **{"confidence_level": self.confidence_level, **options})
+
     @property
     def advice(self) -> tuple[str, ...]:
         """The findings in words."""

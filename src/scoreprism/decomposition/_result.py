@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """What the data can say of a term; an end that cannot be given is NaN."""
+    """Ends of what the data can say of a term; one that cannot be given is NaN."""
 
     low: float
     high: float
@@ -488,7 +488,7 @@ class Decomposition(Drawable, Noted, TermTable):
         """P-value of a test that the score is calibrated, which advice goes by; None where rows are clustered."""
         return None if self._calibration is None else self._calibration()
 
-    def known(self, term: str, confidence_level: float = 0.95) -> Known:
+    def known(self, term: str, confidence_level: float = 0.95) -> Interval:
         """
         What the data can say of a term: an interval where one holds, else the bound that does.
 
@@ -501,10 +501,13 @@ class Decomposition(Drawable, Noted, TermTable):
 
         Returns
         -------
-        Known
+        Interval
             With ``low`` and ``high``; NaN for an end that no data can give, and for both of a population.
         """
-        return self._known(self._name(term), parse_confidence(confidence_level))
+        name, confidence = self._name(term), parse_confidence(confidence_level)
+        how = {"information": "lower bound", "remaining": "upper bound"}
+        role = self._roles[self.names.index(name)]
+        return Interval(*self._known(name, confidence), confidence, how.get(role, "interval"))
 
     def _known(self, name: str, confidence_level: float) -> Known:
         """What the data can say of a term; name and level were parsed before."""
@@ -887,7 +890,7 @@ def _alternative(data: dict[str, Any]) -> Alternative:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairedDifference(TermTable):
+class PairedDifference(Drawable, TermTable):
     """
     Difference of two decompositions of the same rows.
 

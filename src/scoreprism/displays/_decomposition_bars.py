@@ -20,7 +20,7 @@ from scoreprism._fitting.chain_fit import parse_calibration
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import get_calibrator
-from scoreprism.decomposition import Comparison, Decomposition, SegmentDecompositions
+from scoreprism.decomposition import Comparison, Decomposition, PairedDifference, SegmentDecompositions
 from scoreprism.displays._axes import require_finite
 from scoreprism.displays._display import Display, ShownModel, register, stacked_frame
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
@@ -474,6 +474,10 @@ def _draw_several(result: Any, **options: Any) -> DecompositionDisplay:
     return display.plot(**options)
 
 
+def _draw_pair(result: PairedDifference, **options: Any) -> DecompositionDisplay:
+    return DecompositionDisplay({"first": result.first, "second": result.second}).plot(**options)
+
+
 def _draw_ensemble(result: AggregationDecomposition, **options: Any) -> DecompositionDisplay:
     """The aggregate and its members; what is left is the same for all of them, and is left out."""
     return _draw_several(
@@ -484,4 +488,5 @@ def _draw_ensemble(result: AggregationDecomposition, **options: Any) -> Decompos
 register(DecompositionDisplay, Decomposition)
 draws(Comparison, _draw_several)
 draws(SegmentDecompositions, _draw_several)
+draws(PairedDifference, _draw_pair)
 draws(AggregationDecomposition, _draw_ensemble)

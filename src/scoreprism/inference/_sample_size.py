@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_law, parse_number, refuse
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
+from scoreprism._document.result import Record
 from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -33,7 +33,7 @@ _ALTERNATIVES: dict[str, tuple[Callable[[FloatArray, float], FloatArray], float]
 
 
 @dataclass(frozen=True, repr=False)
-class SampleSize:
+class SampleSize(Record):
     """
     A required number of rows, and what it rests on.
 
@@ -88,16 +88,11 @@ class SampleSize:
         z = NormalDist().inv_cdf(self.confidence_level)
         return NormalDist().cdf(math.sqrt(rows) * self.reliability / self.sd - z)
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        All fields as plain values.
+    def _title(self) -> str:
+        return f"Rows needed to see a reliability of {self.reliability:.4g} ({self.loss} loss)"
 
-        Returns
-        -------
-        dict
-            Ready for JSON.
-        """
-        return asdict(self) | {"assumptions": list(self.assumptions)}
+    def _footer(self) -> list[str]:
+        return [f"assumed: {text}" for text in self.assumptions]
 
     def __repr__(self) -> str:
         shown = f"{self.n} rows show a reliability of {self.reliability:.4g} ({self.loss} loss) with probability"

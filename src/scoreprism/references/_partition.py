@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.labels import parse_groups
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
+from scoreprism._document.result import Record
 from scoreprism._kernels.bins import equal_mass_cuts
 from scoreprism._kernels.term_intervals import Bound, quantile
 from scoreprism._parameters import described
@@ -22,7 +23,7 @@ from scoreprism.losses import ProperLoss, get_loss
 
 
 @dataclass(frozen=True, repr=False)
-class PartitionBound:
+class PartitionBound(Record):
     """
     What a partition of the features shows of the grouping loss.
 
@@ -66,16 +67,11 @@ class PartitionBound:
         """Grouping loss that the partition explains: explained − bias − induced. The whole of it is no less."""
         return self.explained - self.bias - self.induced
 
-    def to_dict(self) -> dict[str, float]:
-        """
-        All numbers as plain values.
+    def _fields(self) -> dict[str, Any]:
+        return {"estimate": self.estimate, **super()._fields()}
 
-        Returns
-        -------
-        dict
-            With the estimate.
-        """
-        return {"estimate": self.estimate, **asdict(self)}
+    def _title(self) -> str:
+        return f"Grouping loss that a partition explains, at least {self.lower_bound().value:.5f} at 95 %"
 
     def lower_bound(self, confidence_level: float = 0.95) -> Bound:
         """
