@@ -55,7 +55,7 @@ def gains(seeds: int = 50, n: int = 2000) -> None:
         truth, found, errors, inside, gaps = exact_terms(loss), [], [], [], []
         for seed in range(seeds):
             scores, y = gaussian_filtration(n, seed)
-            result = stagewise_decomposition(list(scores.T), y, loss=loss, random_state=seed)
+            result = stagewise_decomposition(y, list(scores.T), loss=loss, random_state=seed)
             d = result.decomposition
             found.append(list(d.terms.values())[1:])
             errors.append(list(d.std_error.values())[1:])
@@ -86,7 +86,7 @@ def idle(seeds: int = 20, n: int = 2000, steps: int = 12) -> None:
         y = (rng.random(n) < expit(z)).astype(int)
         noise = np.cumsum(0.3 * rng.normal(size=(n, steps - 1)), axis=1)
         stages = [expit(z), *expit(z[:, None] + noise).T]
-        result = stagewise_decomposition(stages, y, calibrator="platt", random_state=seed)
+        result = stagewise_decomposition(y, stages, calibrator="platt", random_state=seed)
         found.append(list(result.gains.values()))
         errors.append(list(result.std_error.values())[1:-1])
     table = 1e4 * np.array(found)
@@ -318,8 +318,8 @@ def figures(folder: str = "docs/figures") -> None:
     split = _hastie(0)
     model = _scikit(0).fit(*split.train)
     rows = {"X": split.test[0], "y_true": split.test[1], "random_state": 0}
-    stagewise_decomposition(model, **rows).plot().figure_.savefig(f"{folder}/stages.png", dpi=130)
-    select_stage(model, **rows).plot().figure_.savefig(f"{folder}/stage-selection.png", dpi=130)
+    stagewise_decomposition(stages=model, **rows).plot().figure_.savefig(f"{folder}/stages.png", dpi=130)
+    select_stage(stages=model, **rows).plot().figure_.savefig(f"{folder}/stage-selection.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -279,7 +279,7 @@ class LostResolutionWarning(ScoreprismWarning):
     >>> from scoreprism.ensembles import recalibrate_stages
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     found = recalibrate_stages([[0.1, 0.3, 0.9]], FiniteModel([0.25, 0.25, 0.5], [0.2, 0.2, 0.7]))
+    ...     found = recalibrate_stages(FiniteModel([0.25, 0.25, 0.5], [0.2, 0.2, 0.7]), [[0.1, 0.3, 0.9]])
     >>> caught[0].category.__name__
     'LostResolutionWarning'
     """

@@ -392,7 +392,7 @@ def combiner(made: type) -> Surface:
 
 def stages(function: Callable[..., Any], **options: Any) -> Surface:
     def call(g: Given) -> Any:
-        return function(list(members(g).values())[::-1], g.y, **options, **given_weight(g))
+        return function(g.y, list(members(g).values())[::-1], **options, **given_weight(g))
 
     return Surface(call)
 

@@ -162,7 +162,7 @@ def test_rows_do_not_depend_on_jobs(both):
 def test_every_aggregate_by_name(both, name):
     scores, y, _, _ = both
     weights = {"a": 2, "b": 1} if name == "weighted-average" else None
-    found = aggregation_decomposition(y, scores, name, weights=weights, loss="brier", random_state=0)
+    found = aggregation_decomposition(y, scores, aggregate=name, weights=weights, loss="brier", random_state=0)
     assert sum(found.terms.values()) == pytest.approx(found.decomposition.risk, abs=1e-12)
     assert (found.gap is not None) == (name in ("mean", "weighted-average"))
 
@@ -171,7 +171,7 @@ def test_fitted_combiners_are_out_of_fold(both):
     """A combiner that memorises shows it: a deep forest on the members has a worse loss out of fold than in sample."""
     scores, y, _, _ = both
     forest = RandomForestClassifier(20, random_state=0)
-    found = aggregation_decomposition(y, scores, forest, loss="brier", random_state=0)
+    found = aggregation_decomposition(y, scores, aggregate=forest, loss="brier", random_state=0)
     columns = np.column_stack(list(scores.values()))
     fitted = forest.fit(columns, y).predict_proba(columns)[:, 1]
     assert ((fitted - y) ** 2).mean() < 0.1 < found.decomposition.risk
@@ -181,16 +181,16 @@ def test_fitted_combiners_are_out_of_fold(both):
     )
     assert not hasattr(Stacking(), "classes_")
     ready = LogPool().fit(scores, y)
-    taken = aggregation_decomposition(y, scores, ready, loss="brier", random_state=0)
+    taken = aggregation_decomposition(y, scores, aggregate=ready, loss="brier", random_state=0)
     assert taken.decomposition.risk == pytest.approx(((ready.predict_proba(scores)[:, 1] - y) ** 2).mean(), abs=1e-12)
 
 
 def test_aggregate_given_as_numbers_or_function(both):
     scores, y, _, _ = both
     own = 0.3 * scores["a"] + 0.7 * scores["b"]
-    given = aggregation_decomposition(y, scores, own, loss="brier", random_state=0)
+    given = aggregation_decomposition(y, scores, aggregate=own, loss="brier", random_state=0)
     called = aggregation_decomposition(
-        y, scores, lambda laws: 0.3 * laws[0] + 0.7 * laws[1], loss="brier", random_state=0
+        y, scores, aggregate=lambda laws: 0.3 * laws[0] + 0.7 * laws[1], loss="brier", random_state=0
     )
     weighted = aggregation_decomposition(y, scores, weights=[3, 7], loss="brier", random_state=0)
     assert given.terms == pytest.approx(called.terms, abs=1e-12)
@@ -373,8 +373,8 @@ def test_an_aggregate_that_forgets_the_level_is_not_sufficient():
     rng = np.random.default_rng(0)
     a, b = rng.uniform(0.05, 0.95, (2, 1000))
     y = rng.random(1000) < (a + b) / 2
-    assert sufficiency_test(y, [b, b], np.full(1000, 0.5)).pvalue < 1e-6
-    assert sufficiency_test(y, [a, b], np.round((a + b) / 2 * 0.98 + 0.01, 0) * 0.8 + 0.1).pvalue < 1e-6
+    assert sufficiency_test(y, [b, b], aggregate=np.full(1000, 0.5)).pvalue < 1e-6
+    assert sufficiency_test(y, [a, b], aggregate=np.round((a + b) / 2 * 0.98 + 0.01, 0) * 0.8 + 0.1).pvalue < 1e-6
 
 
 def test_few_clusters_are_refused_and_their_covariance_is_not_taken_for_known():
@@ -508,19 +508,19 @@ def test_result_is_complete(both):
         ({"aggregate": "weighted-average"}, "a weighted average must have weights; got none"),
         ({"aggregate": "stacking", "weights": [1, 1]}, "weights must come with a pool that takes them"),
         ({"aggregate": [0.5, 0.4], "weights": [1, 1]}, "weights must come with the name of a pool"),
-        ({"aggregate": [0.5, 0.4]}, "aggregate and scores must have the same number of rows; got 2 and 1500"),
+        ({"aggregate": [0.5, 0.4]}, "aggregate and the members must have the same number of rows; got 2 and 1500"),
         ({"aggregate": lambda laws: laws}, "what aggregate returns"),
         ({"loss": "zero-one"}, "loss must be"),
         ({"form": "naive"}, "form must be one of"),
         ({"confidence_level": 95}, "confidence_level must be"),
-        ({"scores": [[0.2] * 50]}, "an ensemble must have at least two members; got 1"),
+        ({"y_proba": [[0.2] * 50]}, "an ensemble must have at least two members; got 1"),
         ({"q": [0.5] * 1500, "X": np.zeros((1500, 1))}, "pass X, to have Q fitted, or q, where it is known; got both"),
         ({"n_jobs": 0}, "n_jobs must be"),
     ],
 )
 def test_bad_input(both, change, message):
     scores, y, _, _ = both
-    options = {"y_true": y, "scores": scores, "random_state": 0} | change
+    options = {"y_true": y, "y_proba": scores, "random_state": 0} | change
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         aggregation_decomposition(**options)
 
@@ -540,10 +540,10 @@ def test_fitted_combiners_go_by_name_and_by_label(both):
         (words, scores, other, {"pos_label": "bad"}),
     ]
     for outcome, members, combiner, options in cases:
-        found = aggregation_decomposition(outcome, members, combiner, loss="brier", random_state=0, **options)
+        found = aggregation_decomposition(outcome, members, aggregate=combiner, loss="brier", random_state=0, **options)
         assert found.decomposition.risk == pytest.approx(truth, abs=1e-9)
     with pytest.raises(scoreprism.exceptions.LabelError, match="a fitted combiner must speak of the labels of y_true"):
-        aggregation_decomposition(words, scores, stack, pos_label="bad")
+        aggregation_decomposition(words, scores, aggregate=stack, pos_label="bad")
 
 
 def test_members_are_written_in_one_way_and_in_one_order(both):
@@ -593,7 +593,7 @@ def test_perfect_members_and_odd_aggregates(both):
     with pytest.raises(
         InputError, match="a combiner must be an object with fit and predict_proba; got LogisticRegression"
     ):
-        aggregation_decomposition(y, scores, LogisticRegression)
+        aggregation_decomposition(y, scores, aggregate=LogisticRegression)
     with pytest.raises(InputError, match="confidence_level must be"):
         found.actions.gain("stack", confidence_level=95)
     json.dumps(found.to_dict(), allow_nan=False)
@@ -696,3 +696,18 @@ def test_a_sample_of_members_is_an_ensemble():
         averaging_gap(sample, sample_weight=weight)
     with pytest.raises(InputError, match="at least two members"):
         averaging_gap(sample.model("a"))
+
+
+@pytest.mark.parametrize("function", [aggregation_decomposition, sufficiency_test])
+def test_the_old_order_of_arguments_is_refused_by_name(both, function):
+    """`aggregate` once was the third argument: the error says what the third is now."""
+    scores, y, _, _ = both
+    for aggregate in ("log-pool", LogPool(), Stacking().fit(scores, y), lambda laws: laws.mean(axis=0)):
+        with pytest.raises(
+            InputError, match=r"Pass it as aggregate. The order is \(y_true, y_proba, X, \*, aggregate\)"
+        ):
+            function(y, scores, aggregate)
+    with pytest.raises(InputError, match="X must be a table of features; got one dimension"):
+        function(y, scores, scores["a"])
+    with pytest.raises(InputError, match="outcomes must come first and members second; got members first"):
+        function(scores, y)

@@ -97,10 +97,10 @@ def test_fitted_classifiers_are_members_with_X():
         (np.tile([0.2, 0.8, 0.3, 0.7], (9, 1)), "got pairs of columns that sum to 1 in every row"),
         ([[0.1, 0.2], [0.1, 0.2], [0.1, 0.2]], "each with all rows; got 3 lists of 2 numbers."),
         ([0.1, 0.2], "must hold one array per member; got 0.1, 0.2."),
-        ({"a": [0.1], "b": [0.1, 0.2]}, "scores['b'] and scores['a'] must have the same number of rows; got 2 and 1."),
+        ({"a": [0.1], "b": [0.1, 0.2]}, "member 'b' and member 'a' must have the same number of rows; got 2 and 1."),
         ({"a": [0.1, 0.4], "b": np.full((2, 3), 1 / 3)}, "same classes; got 2 classes in 'a' and 3 in 'b'."),
-        ({"a": [0.1, 0.4], "b": [1.2, 0.1]}, "scores['b'] must hold probabilities between 0 and 1; got 1.2 in row 0"),
-        ({"a": [0.1, np.nan], "b": [0.1, 0.2]}, "scores['a'] must be finite; got nan in row 1"),
+        ({"a": [0.1, 0.4], "b": [1.2, 0.1]}, "member 'b' must hold probabilities between 0 and 1; got 1.2 in row 0"),
+        ({"a": [0.1, np.nan], "b": [0.1, 0.2]}, "member 'a' must be finite; got nan in row 1"),
     ],
 )
 def test_what_is_no_ensemble_is_refused(scores, message):
@@ -114,7 +114,7 @@ def test_columns_in_different_orders_are_noticed():
     with pytest.raises(InputError, match=r"classes in the same order; got 'no', 'yes' in 'a' and 'yes', 'no' in 'b'"):
         average({"a": a, "b": a[["yes", "no"]]})
     one = GaussianNB().fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(InputError, match=r"members of an ensemble; got one GaussianNB"):
+    with pytest.raises(InputError, match="members must be those of an ensemble; got one GaussianNB"):
         average(one, X=[[0.0]])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import warnings
 
 import matplotlib as mpl
@@ -158,8 +159,8 @@ def test_checkpoints_are_models_or_functions(hastie):
         [m.predict_proba(X_new[:, :5] ** 2) for m in models[:2]],
     )
     functions = [lambda X, m=model: m.predict_proba(X[:, :5] ** 2)[:, 1] for model in models]
-    found = stagewise_decomposition(functions, y_new, X_new, calibrator="platt", random_state=0)
-    same = stagewise_decomposition(direct, y_new, calibrator="platt", random_state=0)
+    found = stagewise_decomposition(y_new, functions, X_new, calibrator="platt", random_state=0)
+    same = stagewise_decomposition(y_new, direct, calibrator="platt", random_state=0)
     assert found.terms == same.terms  # X scores the functions, and is no level
 
 
@@ -246,7 +247,7 @@ def test_the_telescope_on_a_finite_population(loss, k):
     model, scores, revealed = population(k)
     chosen = get_loss(loss)
     q = [model.level(cells) for cells in revealed]
-    found = stagewise_decomposition(scores, model, loss=loss)
+    found = stagewise_decomposition(model, scores, loss=loss)
     expected = [model.prob @ chosen.divergence(scores[0], q[0])]
     expected += [model.prob @ chosen.divergence(a, b) for a, b in zip(q[:-1], q[1:], strict=True)]
     expected += [model.prob @ chosen.entropy(q[-1])]
@@ -263,7 +264,7 @@ def test_log_gains_are_conditional_information_and_brier_gains_squared_increment
     """Corollaries filtration-logloss-info and boosting-brier, I(Y; F' | F) counted from the joint law."""
     model, scores, revealed = population()
     joint = np.stack([model.prob * (1 - model.law), model.prob * model.law], axis=1)
-    found = stagewise_decomposition(scores, model)
+    found = stagewise_decomposition(model, scores)
     for t, gain in enumerate(found.gains.values()):
         entropy = []
         for cells in revealed[t : t + 2]:
@@ -272,7 +273,7 @@ def test_log_gains_are_conditional_information_and_brier_gains_squared_increment
             entropy.append(-(table * np.log(table / table.sum(axis=1, keepdims=True))).sum())
         assert gain == pytest.approx(entropy[0] - entropy[1], abs=1e-13)
     assert "I(Y; F2 | F1) in nats" in repr(found)
-    brier = stagewise_decomposition(scores, model, loss="brier")
+    brier = stagewise_decomposition(model, scores, loss="brier")
     for key in ("gap", "drift", "tilt"):
         assert [amount.value for amount in brier.checks[key]] == pytest.approx([0.0] * 3, abs=1e-15)
     squares = [
@@ -284,7 +285,7 @@ def test_log_gains_are_conditional_information_and_brier_gains_squared_increment
 def test_a_last_score_that_forgets_loses_what_the_path_knew():
     """XOR of two coins: the path of both tells Y, the last score alone tells nothing."""
     model = FiniteModel([0.25] * 4, [0.9, 0.1, 0.1, 0.9])
-    found = stagewise_decomposition([[0.4, 0.4, 0.6, 0.6], [0.4, 0.6, 0.4, 0.6]], model, loss="brier")
+    found = stagewise_decomposition(model, [[0.4, 0.4, 0.6, 0.6], [0.4, 0.6, 0.4, 0.6]], loss="brier")
     assert found.terms["gain 1 → 2"] == pytest.approx(0.16)
     assert found.compression.value == pytest.approx(0.16)
 
@@ -292,15 +293,15 @@ def test_a_last_score_that_forgets_loses_what_the_path_knew():
 def test_given_levels_are_taken_as_they_are():
     scores, y = gaussian_filtration(500, 0)
     levels = [Level(f"Q{t}", law) for t, law in enumerate(scores.T)]
-    found = stagewise_decomposition(levels, y, loss="brier")
+    found = stagewise_decomposition(y, levels, loss="brier")
     risks = ((scores - y[:, None]) ** 2).mean(axis=0)
     assert found.terms["reliability"] == 0.0
     assert list(found.gains.values()) == pytest.approx(risks[:-1] - risks[1:], abs=1e-14)
     assert found.terms["remaining"] == pytest.approx(risks[-1], abs=1e-14)
-    worse = stagewise_decomposition(levels, y, loss="brier", prediction=np.full(500, 0.3))
+    worse = stagewise_decomposition(y, levels, loss="brier", prediction=np.full(500, 0.3))
     assert worse.terms["reliability"] == pytest.approx(((0.3 - y) ** 2).mean() - risks[0], abs=1e-14)
     with pytest.raises(InputError, match="grid must be left out for levels"):
-        stagewise_decomposition(levels, y, grid=3)
+        stagewise_decomposition(y, levels, grid=3)
 
 
 # ── estimated chains ────────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +311,7 @@ def test_given_levels_are_taken_as_they_are():
 def test_gains_along_the_gaussian_filtration(loss):
     """Q_t = Φ(ΣZ/√rest) in closed form, gains by Gauss–Hermite quadrature (benchmarks.stages.exact_terms)."""
     scores, y = gaussian_filtration(2000, 7)
-    found = stagewise_decomposition(list(scores.T), y, loss=loss, random_state=7)
+    found = stagewise_decomposition(y, list(scores.T), loss=loss, random_state=7)
     terms, errors = list(found.terms.values()), list(found.std_error.values())
     truth = np.append(0.0, exact_terms(loss))
     assert (np.abs(np.array(terms) - truth) < 3 * np.array(errors)).all()
@@ -326,7 +327,7 @@ def test_gains_along_the_gaussian_filtration(loss):
 def test_a_bold_first_stage_has_reliability():
     """S = σ(2 logit Q): the reliability of the first stage by quadrature."""
     scores, y = gaussian_filtration(4000, 1, bold=2.0)
-    found = stagewise_decomposition(list(scores.T), y, random_state=0)
+    found = stagewise_decomposition(y, list(scores.T), random_state=0)
     x, w = np.polynomial.hermite_e.hermegauss(200)
     q = ndtr(x * np.sqrt(VARIANCES[0] / (VARIANCES[1:].sum() + NOISE))).clip(1e-7, 1 - 1e-7)  # far nodes weigh nothing
     truth = get_loss("log").divergence(expit(2 * logit(q)), q) @ (w / w.sum())
@@ -337,18 +338,18 @@ def test_a_bold_first_stage_has_reliability():
 def test_features_stand_above_the_path(hastie, boosted):
     _, _, X, y = hastie
     scores = {t: p for t, p in enumerate(boosted.staged_predict_proba(X), start=1) if t in (1, 4, 12)}
-    found = stagewise_decomposition(scores, y, X, loss="brier", calibrator="platt", random_state=0)
+    found = stagewise_decomposition(y, scores, X, loss="brier", calibrator="platt", random_state=0)
     assert found.names == ("reliability", "gain 1 → 4", "gain 4 → 12", "path → X", "irreducible")
     assert found.compression is None
     fits = [(one.facts["laws"], one.subject) for one in select(found.decomposition.findings, "law_fitted")]
     assert [laws for laws, _ in fits] == [["C = P(Y | S)"], ["stage 4", "stage 12"], ["Q"]]
     assert fits[2][1].startswith("a stack of ")
-    model = stagewise_decomposition(boosted, y, X, calibrator="platt", grid=[1, 4, 12], random_state=0)
+    model = stagewise_decomposition(y, boosted, X, calibrator="platt", grid=[1, 4, 12], random_state=0)
     assert model.names[-1] == "remaining"
     assert model.grid == (1.0, 4.0, 12.0)
     assert model.stages.numbers.size == 12
     with_x = stagewise_decomposition(
-        boosted, y, X, loss="brier", calibrator="platt", grid=[1, 4, 12], features=True, random_state=0
+        y, boosted, X, loss="brier", calibrator="platt", grid=[1, 4, 12], features=True, random_state=0
     )
     assert with_x.terms == pytest.approx(found.terms)
 
@@ -356,7 +357,7 @@ def test_features_stand_above_the_path(hastie, boosted):
 def test_stages_are_decomposed_as_decompose_does(hastie, boosted):
     """Every line of the table is decompose() of that stage, in the same folds."""
     _, _, X, y = hastie
-    found = stagewise_decomposition(boosted, y, X, grid=2, loss="brier", confidence_level=0.9, random_state=5)
+    found = stagewise_decomposition(y, boosted, X, grid=2, loss="brier", confidence_level=0.9, random_state=5)
     seed = int(np.random.default_rng(5).integers(2**62))
     for t in (0, 11):
         d = decompose(y, _laws(boosted, X)[t], loss="brier", random_state=seed)
@@ -372,21 +373,21 @@ def test_rows_of_any_kind(hastie):
     scores, y = gaussian_filtration(400, 3)
     stages = {t + 1: scores[:, t] for t in (0, 2, 5)}
     options = {"calibrator": "platt", "random_state": 1}
-    base = stagewise_decomposition(stages, y, **options)
+    base = stagewise_decomposition(y, stages, **options)
     words = np.where(y == 1, "yes", "no")
-    assert stagewise_decomposition(stages, words, pos_label="yes", **options).terms == base.terms
-    assert stagewise_decomposition(stages, y, n_jobs=2, **options).to_dict() == base.to_dict()
-    scaled = stagewise_decomposition(stages, y, sample_weight=np.full(400, 3.0), **options)
+    assert stagewise_decomposition(words, stages, pos_label="yes", **options).terms == base.terms
+    assert stagewise_decomposition(y, stages, n_jobs=2, **options).to_dict() == base.to_dict()
+    scaled = stagewise_decomposition(y, stages, sample_weight=np.full(400, 3.0), **options)
     assert scaled.terms == pytest.approx(base.terms, abs=1e-12)
     two = {t: pd.DataFrame({0: 1 - s, 1: s}) for t, s in stages.items()}
-    framed = stagewise_decomposition(two, pd.Series(y), **options)
+    framed = stagewise_decomposition(pd.Series(y), two, **options)
     assert framed.terms == pytest.approx(base.terms, abs=1e-12)
     assert type(framed.to_frame()).__module__.startswith("pandas")
     assert type(framed.stages.to_frame("polars")) is pl.DataFrame
-    grouped = stagewise_decomposition(stages, y, groups=np.arange(400) // 4, **options)
+    grouped = stagewise_decomposition(y, stages, groups=np.arange(400) // 4, **options)
     assert sum(grouped.terms.values()) == pytest.approx(grouped.decomposition.risk, abs=1e-12)
     split = KFold(4, shuffle=True, random_state=np.random.RandomState(0))  # draws anew at every call
-    mine = stagewise_decomposition(stages, y, cv=split, **options)
+    mine = stagewise_decomposition(y, stages, cv=split, **options)
     np.testing.assert_allclose(mine.stages.reliability + mine.stages.refinement, mine.stages.loss, atol=1e-12)
     json.dumps(base.to_dict(), allow_nan=False)
 
@@ -397,30 +398,30 @@ def test_three_classes(digits):
     model = HistGradientBoostingClassifier(max_iter=6, learning_rate=0.2, random_state=0).fit(X, y)
     labels = np.array(["a", "b", "c"])
     found = stagewise_decomposition(
-        model, y_new, X_new, loss="brier", calibrator="temperature", grid=3, random_state=0
+        y_new, model, X_new, loss="brier", calibrator="temperature", grid=3, random_state=0
     )  # fmt: skip
     assert sum(found.terms.values()) == pytest.approx(found.decomposition.risk, abs=1e-12)
     assert len(found.checks["gap"]) == 2
     named = model.fit(X, labels[y])
     again = stagewise_decomposition(
-        named, labels[y_new], X_new, loss="brier", calibrator="temperature", grid=3, random_state=0
+        labels[y_new], named, X_new, loss="brier", calibrator="temperature", grid=3, random_state=0
     )
     assert again.terms == pytest.approx(found.terms)
-    assert select_stage(model, labels[y_new], X_new, random_state=0).calibrator == "temperature"
+    assert select_stage(labels[y_new], model, X_new, random_state=0).calibrator == "temperature"
 
 
 def test_a_reference_of_ones_own_is_used_for_all_levels():
     scores, y = gaussian_filtration(300, 5)
     stages = list(scores[:, :3].T)
-    lean = stagewise_decomposition(stages, y, calibrator="platt", random_state=0)
+    lean = stagewise_decomposition(y, stages, calibrator="platt", random_state=0)
     same = stagewise_decomposition(
-        stages,
         y,
+        stages,
         calibrator="platt",
         reference=StackedReference(("calibrated", "logistic", "polynomial")),
         random_state=0,
     )
-    other = stagewise_decomposition(stages, y, calibrator="platt", reference="logistic", random_state=0)
+    other = stagewise_decomposition(y, stages, calibrator="platt", reference="logistic", random_state=0)
     assert lean.terms == same.terms
     assert other.terms != lean.terms
 
@@ -439,7 +440,7 @@ def test_refusals_of_stagewise_decomposition():
     ]
     for options, text in cases:
         with pytest.raises(InputError) as caught:
-            stagewise_decomposition(stages, y, **options)
+            stagewise_decomposition(y, stages, **options)
         assert text in str(caught.value)
 
 
@@ -455,7 +456,7 @@ def overconfident(n=600, seed=0):
 
 def test_refinement_goes_on_where_the_raw_loss_stops():
     stages, y = overconfident()
-    found = select_stage(stages, y, random_state=0)
+    found = select_stage(y, stages, random_state=0)
     assert (found.stage, found.raw_stage) == (6.0, 3.0)
     assert found.gain.low > 0
     assert found.alike[-1] == 6.0
@@ -470,7 +471,7 @@ def test_refinement_goes_on_where_the_raw_loss_stops():
 
 def test_without_a_map_both_choices_are_the_same():
     stages, y = overconfident()
-    found = select_stage(stages, y, calibrator=IdentityCalibrator(), random_state=0)
+    found = select_stage(y, stages, calibrator=IdentityCalibrator(), random_state=0)
     assert found.stage == found.raw_stage
     assert found.gain.value == 0.0
     assert found.stages.raw_loss == pytest.approx(found.stages.recalibrated_loss, abs=1e-12)
@@ -485,8 +486,8 @@ def test_choices_do_not_see_the_fold_they_are_judged_on():
     fold = np.arange(300) % 3
     cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
     for rule in ("best", "one-se", "guarded"):
-        before = select_stage(stages, y, cv=cv, rule=rule)
-        turned = select_stage(stages, np.where(fold == 0, 1 - y, y), cv=cv, rule=rule)
+        before = select_stage(y, stages, cv=cv, rule=rule)
+        turned = select_stage(np.where(fold == 0, 1 - y, y), stages, cv=cv, rule=rule)
         assert turned.chosen[0] == before.chosen[0]
         assert turned.chosen[1:] != before.chosen[1:]
 
@@ -499,7 +500,7 @@ def test_the_gain_of_noise_is_not_flattered():
         q = rng.random(300)
         y = (rng.random(300) < q).astype(int)
         stages = [np.clip(q + 0.2 * rng.normal(size=300), 0.02, 0.98) for _ in range(25)]
-        found = select_stage(stages, y, cv=3, random_state=seed)
+        found = select_stage(y, stages, cv=3, random_state=seed)
         honest.append(found.stages.recalibrated_loss.mean() - found.terms["refined"])
         apparent.append(found.gain.value)
     assert np.mean(honest) > 0.01  # what the minimum of the curve promises
@@ -511,7 +512,7 @@ def test_one_standard_error_takes_an_earlier_stage_or_the_same():
     q = rng.random(400)
     y = (rng.random(400) < q).astype(int)
     stages = [np.clip(q + 0.2 * rng.normal(size=400), 0.02, 0.98) for t in range(20)]
-    best, careful = (select_stage(stages, y, rule=rule, random_state=0) for rule in ("best", "one-se"))
+    best, careful = (select_stage(y, stages, rule=rule, random_state=0) for rule in ("best", "one-se"))
     assert careful.stage < best.stage
     assert careful.stage in best.alike
     row = int(careful.stage) - 1
@@ -521,19 +522,19 @@ def test_one_standard_error_takes_an_earlier_stage_or_the_same():
 def test_selection_of_any_rows(hastie, boosted):
     pytest.importorskip("polars")
     _, _, X, y = hastie
-    base = select_stage(boosted, y, X, random_state=0)
-    assert select_stage(boosted, y, X, n_jobs=2, random_state=0).to_dict() == base.to_dict()
+    base = select_stage(y, boosted, X, random_state=0)
+    assert select_stage(y, boosted, X, n_jobs=2, random_state=0).to_dict() == base.to_dict()
     words = np.where(y == 1, "yes", "no")
     stages = [p[:, 1] for p in boosted.staged_predict_proba(X)]
-    assert select_stage(stages, words, pos_label="yes", random_state=0).to_dict()["gain"] == base.to_dict()["gain"]
-    weighted = select_stage(boosted, y, X, sample_weight=np.full(y.size, 2.0), random_state=0)
+    assert select_stage(words, stages, pos_label="yes", random_state=0).to_dict()["gain"] == base.to_dict()["gain"]
+    weighted = select_stage(y, boosted, X, sample_weight=np.full(y.size, 2.0), random_state=0)
     assert weighted.stage == base.stage
     assert weighted.gain.value == pytest.approx(base.gain.value, abs=1e-12)
     nothing = np.r_[np.ones(500), np.zeros(100)]  # rows without weight are not there
-    light = select_stage(stages, y, sample_weight=nothing, random_state=0)
-    other = select_stage(stages, np.r_[y[:500], 1 - y[500:]], sample_weight=nothing, random_state=0)
+    light = select_stage(y, stages, sample_weight=nothing, random_state=0)
+    other = select_stage(np.r_[y[:500], 1 - y[500:]], stages, sample_weight=nothing, random_state=0)
     assert light.stages.recalibrated_loss.tolist() == other.stages.recalibrated_loss.tolist()
-    select_stage(stages, y, groups=np.arange(y.size) // 3, random_state=0)
+    select_stage(y, stages, groups=np.arange(y.size) // 3, random_state=0)
     assert base.stages.to_frame("polars").shape == (12, 7)
     assert base.alike == (12.0,)
     assert "All other stages are significantly worse than the best, 12." in repr(base)
@@ -544,13 +545,13 @@ def test_selection_of_any_rows(hastie, boosted):
 def test_refusals_of_selection():
     stages, y = overconfident(100)
     cases = [
-        ((stages, y), {"rule": "last"}, "rule must be one of best, one-se, guarded; got 'last'."),
-        ((stages, y), {"calibrator": "plat"}, "calibrator must be one of"),
-        ((stages, np.ones(100)), {}, "y_true must hold at least two classes; got one."),
-        (([Level("a", stages[0])], y), {}, "select_stage must have scores; got levels"),
-        ((stages, y), {"cv": 2}, "cv must have at least 3 folds, for choices are nested in them; got 2."),
-        ((stages, y), {"cv": [(np.arange(50), np.arange(50, 100))]}, "cv must put every row into one fold"),
-        ((stages, y[:-1]), {}, "y_true and stage 1 must have the same number of rows; got 99 and 100."),
+        ((y, stages), {"rule": "last"}, "rule must be one of best, one-se, guarded; got 'last'."),
+        ((y, stages), {"calibrator": "plat"}, "calibrator must be one of"),
+        ((np.ones(100), stages), {}, "y_true must hold at least two classes; got one."),
+        ((y, [Level("a", stages[0])]), {}, "select_stage must have scores; got levels"),
+        ((y, stages), {"cv": 2}, "cv must have at least 3 folds, for choices are nested in them; got 2."),
+        ((y, stages), {"cv": [(np.arange(50), np.arange(50, 100))]}, "cv must put every row into one fold"),
+        ((y[:-1], stages), {}, "y_true and stage 1 must have the same number of rows; got 99 and 100."),
     ]
     for arguments, options, text in cases:
         with pytest.raises(InputError) as caught:
@@ -606,7 +607,7 @@ def test_the_wrapper_among_scikit_learns_tools(hastie, digits):
     search = GridSearchCV(RefinedBoostingClassifier(booster, random_state=0), grid, cv=2, scoring="neg_log_loss")
     assert search.fit(X, y).best_params_["estimator__learning_rate"] == 1.0
     given = RefinedBoostingClassifier(booster, random_state=0).fit(X, y, eval_set=(X_new, y_new))
-    direct = select_stage(booster.fit(X, y), y_new, X_new, random_state=0)
+    direct = select_stage(y_new, booster.fit(X, y), X_new, random_state=0)
     assert given.selection_.stages.raw_loss == pytest.approx(direct.stages.raw_loss)
     weighted = RefinedBoostingClassifier(booster, random_state=0).fit(X, y, sample_weight=1.0 + X[:, 0] ** 2)
     assert weighted.selection_.stages.raw_loss[0] != given.selection_.stages.raw_loss[0]
@@ -795,7 +796,7 @@ def test_recalibrated_stages_of_a_finite_population(loss):
     """E ℓ(S̃) = E d(S̃, S) + E ℓ(S), by hand; merging costs nothing at a stage but may along the path."""
     model, scores, revealed = population()
     chosen = get_loss(loss)
-    found = recalibrate_stages(scores, model, loss=loss)
+    found = recalibrate_stages(model, scores, loss=loss)
     for t, s in enumerate(scores):
         c = model.level(revealed[t])
         assert found.divergence[t] == pytest.approx(model.prob @ chosen.divergence(s, c), abs=1e-13)
@@ -811,7 +812,7 @@ def test_merged_scores_lose_what_they_knew_together():
     model = FiniteModel([0.25] * 4, [0.9, 0.1, 0.1, 0.9])
     text = r"P\(Y \| S\) makes 100\.0 % of the pairs of different scores equal at stage 1 \(more than 1 % at 2 of 2"
     with pytest.warns(LostResolutionWarning, match=text):
-        found = recalibrate_stages([[0.4, 0.4, 0.6, 0.6], [0.4, 0.6, 0.4, 0.6]], model, loss="brier")
+        found = recalibrate_stages(model, [[0.4, 0.4, 0.6, 0.6], [0.4, 0.6, 0.4, 0.6]], loss="brier")
     assert found.merged.tolist() == [1.0, 1.0]
     assert found.cost.tolist() == [0.0, 0.0]
     assert found.path_cost == pytest.approx([0.0, 0.16])
@@ -819,7 +820,7 @@ def test_merged_scores_lose_what_they_knew_together():
 
 def test_recalibrated_stages_of_a_sample():
     stages, y = overconfident(800)
-    found = recalibrate_stages(stages, y, calibrator="platt", clip=1e-6, random_state=0)
+    found = recalibrate_stages(y, stages, calibrator="platt", clip=1e-6, random_state=0)
     assert found.divergence + found.recalibrated_loss == pytest.approx(found.loss, abs=1e-12)
     assert found.divergence[5] > 10 * abs(found.divergence[0])
     assert found.merged.max() == 0.0
@@ -831,13 +832,13 @@ def test_recalibrated_stages_of_a_sample():
         pytest.warns(OverfitWarning, match="^Stage 6: The calibration map C overfits: "),
     ):  # edges move from fold to fold
         coarse = recalibrate_stages(
-            stages, y, calibrator=BinningCalibrator(n_bins=3), clip=1e-6, random_state=0, n_jobs=2
+            y, stages, calibrator=BinningCalibrator(n_bins=3), clip=1e-6, random_state=0, n_jobs=2
         )
     assert coarse.merged == pytest.approx(np.full(6, 1 / 3), abs=0.02)  # three bins of equal mass
     assert (coarse.cost[1:] > 2 * coarse.cost_std_error[1:]).all()
     assert coarse.to_frame("polars").shape[0] == 6
     with pytest.raises(InputError, match="stages to be recalibrated must be scores; got levels"):
-        recalibrate_stages([Level("a", stages[0])], y)
+        recalibrate_stages(y, [Level("a", stages[0])])
 
 
 # ── figures ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -847,7 +848,7 @@ def test_figures_of_stages(hastie, boosted):
     import matplotlib.pyplot as plt
 
     _, _, X, y = hastie
-    found = stagewise_decomposition(boosted, y, X, calibrator="platt", grid=4, random_state=0)
+    found = stagewise_decomposition(y, boosted, X, calibrator="platt", grid=4, random_state=0)
     display = found.plot()
     assert len(display.axes_) == 2
     assert [bar.get_height() for bar in display.bar_] == list(found.gains.values())
@@ -855,7 +856,7 @@ def test_figures_of_stages(hastie, boosted):
     assert found.plot(kind="stages").ax_.get_ylabel() == "log loss"
     with pytest.raises(InputError, match="kind must be one of both, stages, gains"):
         found.plot(kind="pie")
-    choice = select_stage(boosted, y, X, random_state=0)
+    choice = select_stage(y, boosted, X, random_state=0)
     drawn = choice.plot()
     assert drawn.line_[1].get_ydata().tolist() == choice.stages.recalibrated_loss.tolist()
     _, ax = plt.subplots()
@@ -892,7 +893,7 @@ def test_warnings_of_stages_are_said_once():
     scores, y = gaussian_filtration(300, 0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        stagewise_decomposition(list(1 - scores.T), y, calibrator="platt", random_state=0)
+        stagewise_decomposition(y, list(1 - scores.T), calibrator="platt", random_state=0)
     kinds = [one.category.__name__ for one in caught]
     reversed_ = [one.message for one in caught if one.message.finding.kind == "reversed_scores"]
     assert [(one.finding.facts["stage"], one.finding.facts["others"]) for one in reversed_] == [(2, 4)]
@@ -901,7 +902,7 @@ def test_warnings_of_stages_are_said_once():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         flat = stagewise_decomposition(
-            [np.full(300, 0.5), scores[:, 1]], y, calibrator=PlattCalibrator(), random_state=0
+            y, [np.full(300, 0.5), scores[:, 1]], calibrator=PlattCalibrator(), random_state=0
         )
     assert flat.gains["gain 1 → 2"] > 0
 
@@ -977,12 +978,12 @@ def test_rows_in_another_order_are_refused(hastie, boosted):
     weight = pd.Series(np.ones(200))
     text = "must have their rows in the same order; got indexes with the same labels in another order."
     calls = {
-        "select": lambda: select_stage(series, label),
-        "model": lambda: select_stage(boosted, label, X.to_numpy(), sample_weight=weight),
-        "features": lambda: select_stage(plain.fit(X[:50], y[:50]), label, X),
-        "stagewise": lambda: stagewise_decomposition(series, label),
-        "second": lambda: stagewise_decomposition([series[0], series[1][order]], y),
-        "recalibrate": lambda: recalibrate_stages(series, label),
+        "select": lambda: select_stage(label, series),
+        "model": lambda: select_stage(label, boosted, X.to_numpy(), sample_weight=weight),
+        "features": lambda: select_stage(label, plain.fit(X[:50], y[:50]), X),
+        "stagewise": lambda: stagewise_decomposition(label, series),
+        "second": lambda: stagewise_decomposition(y, [series[0], series[1][order]]),
+        "recalibrate": lambda: recalibrate_stages(label, series),
         "loss": lambda: refinement_loss(label, series[0]),
         "fit": lambda: RefinedBoostingClassifier(plain).fit(X, label),
         "eval_set": lambda: RefinedBoostingClassifier(plain).fit(X, y, eval_set=(X, label)),
@@ -1022,19 +1023,19 @@ def test_pipelines_on_their_training_rows_are_found_out(hastie):
 def test_three_classes_are_recalibrated_by_default(digits):
     X, y, X_new, y_new = digits
     model = GradientBoostingClassifier(n_estimators=3, random_state=0).fit(X, y)
-    found = recalibrate_stages(model, y_new, X_new, random_state=0)
+    found = recalibrate_stages(y_new, model, X_new, random_state=0)
     assert found.calibrator == "temperature"
     assert found.divergence + found.recalibrated_loss == pytest.approx(found.loss, abs=1e-12)
-    same = recalibrate_stages(model, y_new, X_new, calibrator="temperature", random_state=0)
+    same = recalibrate_stages(y_new, model, X_new, calibrator="temperature", random_state=0)
     assert same.to_dict()["loss"] == found.to_dict()["loss"]
     stages, y2 = overconfident(200)
-    assert recalibrate_stages(stages[:1], y2, random_state=0).calibrator == "isotonic"
+    assert recalibrate_stages(y2, stages[:1], random_state=0).calibrator == "isotonic"
 
 
 def test_equal_choices_and_a_gain_do_not_contradict_each_other():
     scores, y = gaussian_filtration(600, 0)
     stages = [expit(k * logit(scores[:, t])) for t, k in enumerate((1, 1, 1, 1.5, 2, 2))]
-    found = select_stage(stages, y, random_state=0)
+    found = select_stage(y, stages, random_state=0)
     assert found.stage == found.raw_stage == 6
     assert len(set(found.chosen)) > 1
     said = " ".join(repr(found).split())
@@ -1042,7 +1043,7 @@ def test_equal_choices_and_a_gain_do_not_contradict_each_other():
     assert (
         "(stages chosen as each of 5 folds is left out: 6 by the recalibrated loss and 4, 6 by the raw loss)." in said
     )
-    steady = select_stage(stages[:3], y, random_state=0)
+    steady = select_stage(y, stages[:3], random_state=0)
     assert steady.gain.value == steady.gain.low == steady.gain.high == 0.0
     text = "Both rules choose the same stages (3), whichever of the 5 folds is left out: no difference."
     assert text in repr(steady)
@@ -1052,17 +1053,17 @@ def test_equal_choices_and_a_gain_do_not_contradict_each_other():
 def test_stages_are_whole_numbers_where_they_can_be(hastie, boosted):
     pytest.importorskip("polars")
     X, y, X_new, y_new = hastie
-    found = select_stage(boosted, y_new, X_new, random_state=0)
+    found = select_stage(y_new, boosted, X_new, random_state=0)
     GradientBoostingClassifier(n_estimators=found.stage).fit(X[:50], y[:50])
     whole = [found.stage, found.raw_stage, *found.alike, *(number for pair in found.chosen for number in pair)]
     assert {type(number) for number in whole} == {int}
     assert str(found.stages.to_frame("polars")["stage"].dtype) == "Int64"
     assert json.dumps(found.to_dict()["stage"]) == "12"
     stages, labels = overconfident(200)
-    halves = select_stage({0.5: stages[0], 1.0: stages[1]}, labels, random_state=0)
+    halves = select_stage(labels, {0.5: stages[0], 1.0: stages[1]}, random_state=0)
     assert type(halves.stage) is float
     assert str(halves.stages.to_frame("polars")["stage"].dtype) == "Float64"
-    chain = stagewise_decomposition(stages[:2], labels, calibrator="platt", random_state=0)
+    chain = stagewise_decomposition(labels, stages[:2], calibrator="platt", random_state=0)
     assert [type(number) for number in chain.grid] == [int, int]
 
 
@@ -1070,9 +1071,9 @@ def test_predicted_labels_are_found_out(hastie, boosted):
     _, _, X, y = hastie
     hard = list(boosted.staged_predict(X))
     calls = [
-        lambda: select_stage(boosted.staged_predict(X), y, random_state=0),
-        lambda: stagewise_decomposition(hard[:1], y, loss="brier", calibrator="platt", random_state=0),
-        lambda: recalibrate_stages(hard[:1], y, loss="brier", calibrator="platt", random_state=0),
+        lambda: select_stage(y, boosted.staged_predict(X), random_state=0),
+        lambda: stagewise_decomposition(y, hard[:1], loss="brier", calibrator="platt", random_state=0),
+        lambda: recalibrate_stages(y, hard[:1], loss="brier", calibrator="platt", random_state=0),
         lambda: refinement_loss(y, hard[0]),
     ]
     for call in calls:
@@ -1089,19 +1090,19 @@ def test_messages_speak_of_what_was_passed(hastie):
     used = iter(stages)
     list(used)
     cases = {
-        "stages must hold at least one; got no stages.": lambda: select_stage([], labels),
-        "stages must hold at least one; got no stages. ": lambda: select_stage({}, labels),
-        "got no stages, from a generator that is used up.": lambda: select_stage(used, labels),
+        "stages must hold at least one; got no stages.": lambda: select_stage(labels, []),
+        "stages must hold at least one; got no stages. ": lambda: select_stage(labels, {}),
+        "got no stages, from a generator that is used up.": lambda: select_stage(labels, used),
         "y_proba must hold probabilities between 0 and 1": lambda: refinement_loss(labels, stages[0] + 1),
         "y_true and y_proba must have the same number of rows": lambda: refinement_loss(labels[1:], stages[0]),
         "a model as stage 2 must be fitted": lambda: select_stage(
-            [LogisticRegression().fit(X, y), LogisticRegression()], y_new, X_new
+            y_new, [LogisticRegression().fit(X, y), LogisticRegression()], X_new
         ),
     }
     for text, call in cases.items():
         assert text in _said(call)
-    one = stagewise_decomposition(stages[:1], labels, calibrator="platt", random_state=0)
-    for result in (select_stage(stages[:1], labels, random_state=0), one, one.stages):
+    one = stagewise_decomposition(labels, stages[:1], calibrator="platt", random_state=0)
+    for result in (select_stage(labels, stages[:1], random_state=0), one, one.stages):
         assert "1 stage" in repr(result)
         assert "1 stages" not in repr(result)
 
@@ -1110,12 +1111,12 @@ def test_a_path_of_one_stage_compresses_nothing():
     stages, y = overconfident(200)
     options = {"calibrator": "platt", "random_state": 0}
     for grid in (1, [6], [1, 3]):  # one stage, or a path that does not end at the last score
-        found = stagewise_decomposition(stages, y, grid=grid, **options)
+        found = stagewise_decomposition(y, stages, grid=grid, **options)
         assert found.compression is None
         assert "the last score alone" not in repr(found)
-    assert stagewise_decomposition(stages, y, grid=[1, 6], **options).compression is not None
+    assert stagewise_decomposition(y, stages, grid=[1, 6], **options).compression is not None
     model, scores, _ = population()
-    assert stagewise_decomposition(scores, model, grid=1).compression is None
+    assert stagewise_decomposition(model, scores, grid=1).compression is None
 
 
 def test_groups_are_held_out_as_a_whole(hastie):
@@ -1160,7 +1161,7 @@ def test_groups_are_held_out_as_a_whole(hastie):
 
 def test_tables_of_stages_show_themselves():
     stages, y = overconfident(300)
-    found = recalibrate_stages(stages, y, calibrator="platt", clip=1e-6, random_state=0)
+    found = recalibrate_stages(y, stages, calibrator="platt", clip=1e-6, random_state=0)
     lines = repr(found).splitlines()
     assert lines[0] == "StageRecalibration: log loss before and after platt; 6 stages, 1 to 6"
     assert lines[1].split() == [
@@ -1177,11 +1178,11 @@ def test_tables_of_stages_show_themselves():
     assert set(lines[2]) == {"─"}
     assert lines[3].split()[:2] == ["1", f"{found.loss[0]:.5f}"]
     assert "<table" in found._repr_html_()
-    long = select_stage([stages[t % 6] for t in range(40)], y, random_state=0).stages
+    long = select_stage(y, [stages[t % 6] for t in range(40)], random_state=0).stages
     assert len(repr(long).splitlines()) == 3 + 11
     assert "…" in repr(long)
     assert "<table" in long._repr_html_()
-    chain = stagewise_decomposition(stages, y, calibrator="platt", clip=1e-6, random_state=0)
+    chain = stagewise_decomposition(y, stages, calibrator="platt", clip=1e-6, random_state=0)
     assert f"{chain.stages.refinement[3]:.5f}" in repr(chain.stages)
 
 
@@ -1191,9 +1192,9 @@ def test_infinite_losses_can_be_written_as_json():
     wrong = stages[1].copy()
     wrong[:5] = 1 - y[:5]
     for given in ([stages[0], wrong], [wrong, wrong]):
-        choice = select_stage(given, y, random_state=0)
-        recalibrated = recalibrate_stages(given, y, random_state=0)
-        chain = stagewise_decomposition(given, y, calibrator="platt", random_state=0)
+        choice = select_stage(y, given, random_state=0)
+        recalibrated = recalibrate_stages(y, given, random_state=0)
+        chain = stagewise_decomposition(y, given, calibrator="platt", random_state=0)
         assert "inf" in choice.stages.to_dict()["raw_loss"]
         parts = (choice, choice.stages, choice.gain, choice.gain_over_raw, recalibrated, chain, chain.stages)
         for part in parts:
@@ -1207,7 +1208,7 @@ def test_figures_of_few_stages_and_on_small_axes():
 
     stages, y = overconfident(300)
     options = {"calibrator": "platt", "clip": 1e-6, "random_state": 0}
-    one, two, six = (stagewise_decomposition(stages[:t], y, **options) for t in (1, 2, 6))
+    one, two, six = (stagewise_decomposition(y, stages[:t], **options) for t in (1, 2, 6))
     alone = one.plot()
     assert len(alone.axes_) == 1  # no empty panel of gains
     assert [text.get_text() for text in alone.ax_.get_xticklabels()] == ["1"]
@@ -1220,14 +1221,14 @@ def test_figures_of_few_stages_and_on_small_axes():
     assert len(small.axes_) == 1
     assert len(ax.get_legend().get_texts()) == 3
     plt.close(fig)
-    choice = select_stage(stages[:3], y, random_state=0)
+    choice = select_stage(y, stages[:3], random_state=0)
     ring, diamond = choice.plot().best_
     assert ring.get_fillstyle() == "none"
     assert ring.get_markersize() > diamond.get_markersize()
     with plt.style.context("dark_background"):
         band = choice.plot().ax_.collections[0]
     assert to_rgba(band.get_facecolor()[0])[3] >= 0.3
-    found = recalibrate_stages(stages, y, **options)
+    found = recalibrate_stages(y, stages, **options)
     display = found.plot()
     assert display.line_[0].get_ydata().tolist() == found.loss.tolist()
     assert display.line_[1].get_ydata().tolist() == found.recalibrated_loss.tolist()
@@ -1246,22 +1247,37 @@ def test_a_sample_holds_stages_by_number():
     sample, options = Sample.of(y, stages, sample_weight=weight), {"loss": "brier", "cv": KFold(4)}
     assert stagewise_decomposition(sample, **options).grid == (1, 10)
     for function in (stagewise_decomposition, select_stage):
-        assert repr(function(sample, **options)) == repr(function(stages, y, sample_weight=weight, **options))
+        assert repr(function(sample, **options)) == repr(function(y, stages, sample_weight=weight, **options))
     found = recalibrate_stages(sample, calibrator="platt", **options)
     assert np.isnan(found.laws[0]).tolist() == (weight == 0).tolist()
     assert refinement_loss(sample.model("1")) == refinement_loss(y, stages[1], sample_weight=weight)
     with pytest.raises(InputError, match="Pass the Sample alone"):
-        select_stage(sample, y)
-    with pytest.raises(InputError, match="y_true must be given"):
-        select_stage(stages)
+        select_stage(sample, stages)
+    with pytest.raises(InputError, match="stages must be given; got None"):
+        select_stage(y)
+    with pytest.raises(InputError, match="y_true must be given; got None"):
+        select_stage(None, stages)
     with pytest.raises(InputError, match="stages must be numbered"):
         select_stage(Sample.of(y, {"a": stages[1], "b": stages[10]}))
+
+
+@pytest.mark.parametrize("function", [stagewise_decomposition, select_stage, recalibrate_stages])
+def test_the_old_order_of_arguments_is_refused_by_name(function):
+    """Until 0.1 stages came before outcomes; whichever form they come in, the error names the order."""
+    scores, y = gaussian_filtration(100, 0)
+    stages = list(scores.T)
+    model = GradientBoostingClassifier(n_estimators=2).fit(scores, y)
+    for first in (stages, dict(enumerate(stages)), iter(stages), [Level("a", stages[0])], model):
+        with pytest.raises(InputError, match=re.escape("got stages first. The order is (y_true, stages, X)")):
+            function(first, y, scores)
+    with pytest.raises(InputError, match="a Sample takes the place of y_true"):
+        function(None, Sample.of(y, dict(enumerate(stages))))
 
 
 def test_a_chain_of_stages_is_renamed_as_a_whole():
     """Terms that are muted, and the chain that other losses are decomposed by, have the names of the result."""
     rng = np.random.default_rng(5)
     z = rng.normal(size=200)
-    found = stagewise_decomposition([expit(0.5 * z), expit(z)], (rng.random(200) < expit(z)).astype(int)).decomposition
+    found = stagewise_decomposition((rng.random(200) < expit(z)).astype(int), [expit(0.5 * z), expit(z)]).decomposition
     assert set(found.muted) <= set(found.names)
     assert found.chain.decompose("brier").names == found.names

@@ -271,9 +271,9 @@ def _() -> Any:
     y, _, X, _ = binary(500, 61)
     some = {i: expit(0.2 * i * X[250:, 0] + 0.1 * i * (i > 4) * X[250:, 1]) for i in (1, 3, 5, 8, 10)}
     return {
-        "terms": repr(ensembles.stagewise_decomposition(some, y[250:], reference="logistic")),
-        "chosen": repr(ensembles.select_stage(some, y[250:])),
-        "recalibrated": repr(ensembles.recalibrate_stages(some, y[250:])),
+        "terms": repr(ensembles.stagewise_decomposition(y[250:], some, reference="logistic")),
+        "chosen": repr(ensembles.select_stage(y[250:], some)),
+        "recalibrated": repr(ensembles.recalibrate_stages(y[250:], some)),
         "loss": ensembles.refinement_loss(y[250:], some[10]),
         "refined": ensembles.RefinedBoostingClassifier(random_state=0).fit(X[:250], y[:250]).predict_proba(X[250:280]),
     }  # fmt: skip

@@ -386,7 +386,7 @@ def of_an_ensemble():
 
 def of_stages():
     X, y, s = rows(300)
-    return select_stage([s, expit(X.sum(axis=1)), expit(3 * X.sum(axis=1))], y, random_state=0)
+    return select_stage(y, [s, expit(X.sum(axis=1)), expit(3 * X.sum(axis=1))], random_state=0)
 
 
 def of_models():

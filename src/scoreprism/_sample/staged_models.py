@@ -118,10 +118,24 @@ def has_stages(model: Any) -> bool:
     return any(recognises(model) for recognises, _ in READERS) or hasattr(model, "predict_proba")
 
 
+def parse_stages(y_true: Any, stages: Any, X: ArrayLike | None = None) -> Stages:
+    """The stages beside outcomes, or those that a Sample in place of the outcomes holds."""
+    if isinstance(y_true, Sample):
+        if stages is not None:
+            refuse("a Sample holds its stages already", "`stages` beside it", "Pass the Sample alone.")
+        return _of_sample(y_true)
+    is_sequence = isinstance(y_true, (list, tuple)) and len(y_true) > 0 and _is_stage(y_true[0])
+    if is_sequence or isinstance(y_true, (Mapping, Iterator)) or has_stages(y_true) or isinstance(stages, Sample):
+        remedy = "The order is (y_true, stages, X); a Sample takes the place of `y_true`."
+        refuse("outcomes must come first and stages second", "stages first", remedy)
+    if y_true is None or stages is None:
+        missing = "`y_true`" if y_true is None else "`stages`"
+        refuse(f"{missing} must be given", "None", "Pass (y_true, stages, X), or a Sample in place of `y_true`.")
+    return read_stages(stages, X, y_true)
+
+
 def read_stages(stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Stages:
     """Stages of any kind, parsed."""
-    if isinstance(stages, Sample):
-        return _of_sample(stages)
     if has_stages(stages):
         return _of_model(stages, X, y)
     if isinstance(stages, Iterator):
@@ -245,7 +259,7 @@ def _host(value: Any) -> Any:
 
 def follow(
     stages: Stages,
-    y_true: ArrayLike | None,
+    y_true: ArrayLike | Sample,
     X: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
@@ -257,11 +271,7 @@ def follow(
     rows: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups}
     rows |= {"pos_label": pos_label, "classes": classes}
     if stages.sample is not None:
-        if y_true is not None:
-            refuse("a Sample of stages holds the outcomes already", "y_true beside it", "Pass the Sample alone.")
         sample = Sample.of(stages.sample, X=X, **rows)
-    elif y_true is None:
-        refuse("`y_true` must be given", "None", "Pass the outcomes, or a Sample as `stages`.")
     else:
         if classes is None and pos_label is None and stages.labels is not None:
             rows["classes"] = list(stages.labels)

@@ -196,7 +196,7 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
     >>> from scoreprism import FiniteModel
     >>> from scoreprism.ensembles import stagewise_decomposition
     >>> model = FiniteModel([0.25] * 4, [0.1, 0.3, 0.6, 0.9])
-    >>> found = stagewise_decomposition([[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]], model)
+    >>> found = stagewise_decomposition(model, [[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]])
     >>> len(found.plot().axes_)
     2
     """
@@ -367,7 +367,7 @@ class StageSelectionDisplay(RecalibratedStagesDisplay):
     >>> rng = np.random.default_rng(0)
     >>> q = rng.random(300)
     >>> y = rng.random(300) < q
-    >>> select_stage([0.5 + 0.5 * (q - 0.5), q], y, random_state=0).plot().ax_.get_xlabel()
+    >>> select_stage(y, [0.5 + 0.5 * (q - 0.5), q], random_state=0).plot().ax_.get_xlabel()
     'stage'
     """
 
@@ -416,7 +416,7 @@ class StageRecalibrationDisplay(RecalibratedStagesDisplay):
     >>> rng = np.random.default_rng(0)
     >>> q = rng.random(300)
     >>> y = rng.random(300) < q
-    >>> recalibrate_stages([0.5 * q, q], y, calibrator="platt", random_state=0).plot().ax_.get_ylabel()
+    >>> recalibrate_stages(y, [0.5 * q, q], calibrator="platt", random_state=0).plot().ax_.get_ylabel()
     'log loss'
     """
 

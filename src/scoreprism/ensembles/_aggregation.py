@@ -289,10 +289,10 @@ class AggregationDecomposition(Drawable, TermTable):
 
 def aggregation_decomposition(
     y_true: ArrayLike | Sample,
-    scores: Any = None,
-    aggregate: Any = "mean",
+    y_proba: Any = None,
     X: ArrayLike | None = None,
     *,
+    aggregate: Any = "mean",
     weights: ArrayLike | None = None,
     loss: str | ProperLoss = "log",
     calibrator: object = "auto",
@@ -325,16 +325,16 @@ def aggregation_decomposition(
     ----------
     y_true : array-like of shape (n,), or Sample
         Outcomes of rows that no member was trained on; or everything at once, its models the members.
-    scores : mapping, frame, sequence or array
+    y_proba : mapping, frame, sequence or array
         Members: name → probabilities of shape (n,) or (n, K), or fitted classifiers, applied to `X`; a frame with a
         column P(Y=1) for each; a list of probabilities; an array of shape (n, M) for two classes, or (n, M, K); a
         fitted forest or soft vote of scikit-learn, applied to `X`.
+    X : array-like or frame of shape (n, p), optional
+        Features. With them the grouping of the members is told from irreducible loss.
     aggregate : str, array-like, callable or combiner, default="mean"
         A name in `AGGREGATES`; the aggregated probabilities themselves; a function of the laws, an array of shape
         (M, n) or (M, n, K); a fitted combiner; or one that is fitted in the folds ("stacking", ``LogPool()``, any
         classifier).
-    X : array-like or frame of shape (n, p), optional
-        Features. With them the grouping of the members is told from irreducible loss.
     weights : array-like of shape (M,) or mapping, optional
         Weights of the members in "mean" and "log-pool".
     loss : str or ProperLoss, default="log"
@@ -391,7 +391,7 @@ def aggregation_decomposition(
     folds = list(cv) if hasattr(cv, "__next__") else cv  # type: ignore[call-overload]
     rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
     above = {"X": X, "q": q}
-    ensemble = parse_ensemble(y_true, scores, aggregate, X, rows | above, weights=weights, seed=seed, cv=folds)
+    ensemble = parse_ensemble(y_true, y_proba, X, aggregate, rows | above, weights=weights, seed=seed, cv=folds)
     distance = parse_clip(clip, ensemble.sample.k)
     levels = (
         ensemble.block,

@@ -93,10 +93,10 @@ class AveragingGap:
 
 def averaging_gap(
     y_true: ArrayLike | Sample,
-    scores: Any = None,
+    y_proba: Any = None,
+    X: ArrayLike | None = None,
     *,
     weights: ArrayLike | None = None,
-    X: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: object = None,
@@ -109,12 +109,12 @@ def averaging_gap(
     ----------
     y_true : array-like of shape (n,), or Sample
         Outcomes, or everything at once, its models the members.
-    scores : mapping, frame, sequence or array
+    y_proba : mapping, frame, sequence or array
         Members, as in `average`.
-    weights : array-like of shape (M,), optional
-        Weights of the members; equal by default.
     X : array-like or frame of shape (n, p), optional
         Features, for members that are fitted classifiers.
+    weights : array-like of shape (M,), optional
+        Weights of the members; equal by default.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     groups : array-like of shape (n,), optional
@@ -140,7 +140,7 @@ def averaging_gap(
     (0.03125, 0.03125)
     """
     rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
-    return gap_of(parse_ensemble(y_true, scores, "mean", X, rows, weights=weights, seed=0))
+    return gap_of(parse_ensemble(y_true, y_proba, X, "mean", rows, weights=weights, seed=0))
 
 
 def gap_of(ensemble: Ensemble) -> AveragingGap:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import listed, parse_law, plain, refuse, require_rows
-from scoreprism._core.frames import require_aligned
+from scoreprism._core.frames import columns_of, require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes, unify
 from scoreprism._findings.finding import Finding
@@ -60,9 +60,9 @@ class Ensemble:
 
 def parse_ensemble(
     y_true: ArrayLike | Sample,
-    scores: Any,
-    aggregate: Any,
+    y_proba: Any,
     X: ArrayLike | None,
+    aggregate: Any,
     rows: Mapping[str, Any],
     *,
     weights: ArrayLike | None,
@@ -70,16 +70,17 @@ def parse_ensemble(
     cv: object = 5,
 ) -> Ensemble:
     """Read an ensemble, whose fitted members are applied to X, and combine it; `rows` are arguments of `Sample.of`."""
+    _require_order(y_true, X)
     if isinstance(y_true, Sample):
-        sample = Sample.of(y_true, scores, **{"X": X, **rows})
+        sample = Sample.of(y_true, y_proba, **{"X": X, **rows})
         members = parse_members(sample)
         fixed = _pool(members, aggregate, weights)
         law = None if fixed is None else fixed[0]
     else:
-        parts = {f"scores[{name!r}]": part for name, part in scores.items()} if isinstance(scores, Mapping) else {}
+        parts = {f"member {name!r}": part for name, part in y_proba.items()} if isinstance(y_proba, Mapping) else {}
         beside = {"X": X, "sample_weight": rows.get("sample_weight"), "groups": rows.get("groups")}
-        require_aligned({"y_true": y_true, "scores": scores, **beside, **parts, "aggregate": aggregate})
-        members = parse_members(scores, X if _has_models(scores) else None, y_true)
+        require_aligned({"y_true": y_true, "y_proba": y_proba, **beside, **parts, "aggregate": aggregate})
+        members = parse_members(y_proba, X if _has_models(y_proba) else None, y_true)
         fixed = _pool(members, aggregate, weights)
         sample, law = _parse_rows(y_true, members, None if fixed is None else fixed[0], rows)
     laws = {name: _flat(one) for name, one in sample.predictions.items()}
@@ -106,7 +107,7 @@ def _parse_rows(
     """The members beside the outcomes, and the aggregate in the same rows and the same order of classes."""
     named = members.classes if members.laws.ndim == 3 else None
     pairs = zip(members.names, members.laws, strict=True)
-    given = {name: GivenLaw(f"scores[{name!r}]", one, None, named) for name, one in pairs}
+    given = {name: GivenLaw(f"member {name!r}", one, None, named) for name, one in pairs}
     if law is None:
         return Sample.of(y_true, given, **rows), None
     key = "aggregate"
@@ -119,11 +120,23 @@ def _parse_rows(
     return replace(sample, predictions=predictions), law
 
 
-def _has_models(scores: Any) -> bool:
-    if is_ensemble(scores):
+def _require_order(y_true: Any, X: Any) -> None:
+    """Outcomes first, features third: `aggregate`, which once was third, goes by name."""
+    order = "The order is (y_true, y_proba, X, *, aggregate)."
+    if isinstance(y_true, Mapping) or is_ensemble(y_true):
+        refuse("outcomes must come first and members second", "members first", order)
+    if isinstance(X, str) or callable(X) or hasattr(X, "predict_proba"):
+        refuse("`X` must hold features", f"{plain(X)[:80]}, a way to aggregate", f"Pass it as `aggregate`. {order}")
+    if X is not None and columns_of(X) is None and np.ndim(X) == 1:
+        remedy = f"Pass X[:, None]; aggregated probabilities go to `aggregate`. {order}"
+        refuse("`X` must be a table of features", "one dimension", remedy)
+
+
+def _has_models(members: Any) -> bool:
+    if is_ensemble(members):
         return True
-    parts = scores.values() if isinstance(scores, Mapping) else scores
-    return isinstance(scores, (Mapping, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
+    parts = members.values() if isinstance(members, Mapping) else members
+    return isinstance(members, (Mapping, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
 
 
 def _flat(law: FloatArray) -> FloatArray:
@@ -170,7 +183,7 @@ def _apply(combiner: Any, sample: Sample, *, named: bool) -> FloatArray:
     if isinstance(combiner, Combiner):
         given = dict(zip(sample.predictions, turned, strict=True)) if named else list(turned)
     law = as_matrix(parse_law(combiner.predict_proba(given), f"{type(combiner).__name__}.predict_proba"))
-    require_rows(law.shape[0], sample.n, "what the combiner gives", "scores")
+    require_rows(law.shape[0], sample.n, "what the combiner gives", "y_proba")
     return _flat(law[:, np.argsort(order)])
 
 
@@ -183,7 +196,7 @@ def _pool_by_name(
     members: Members, name: str, weights: ArrayLike | None
 ) -> tuple[FloatArray, str, FloatArray | None] | None:
     if name not in AGGREGATES:
-        rule = f"aggregate must be one of {', '.join(AGGREGATES)}, scores, a function or a combiner"
+        rule = f"aggregate must be one of {', '.join(AGGREGATES)}, probabilities, a function or a combiner"
         refuse(rule, repr(name), "For example 'mean'.")
     if name in ("mean", "weighted-average"):
         if name == "weighted-average" and weights is None:
@@ -202,10 +215,10 @@ def _pool_by_name(
 def _like(members: Members, law: Any, what: str) -> FloatArray:
     """A law of the rows and classes of the members, in their layout."""
     parsed = parse_law(law, what)
-    require_rows(parsed.shape[0], members.n, what, "scores")
+    require_rows(parsed.shape[0], members.n, what, "the members")
     if n_classes(parsed) != members.k:
         refuse(
-            f"{what} must have as many classes as scores",
+            f"{what} must have as many classes as the members",
             f"{n_classes(parsed)} and {members.k}",
             "Combine all classes.",
         )

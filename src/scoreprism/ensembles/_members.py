@@ -62,13 +62,13 @@ class Members:
         return replace(self, names=tuple(names), laws=self.laws[place])
 
 
-def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Members:
+def parse_members(members: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Members:
     """Read the members of an ensemble."""
-    if isinstance(scores, Sample):
-        return _of_sample(scores)
-    if is_ensemble(scores):
-        return _of_ensemble(scores, X, y)
-    parts, named = _parts(scores)
+    if isinstance(members, Sample):
+        return _of_sample(members)
+    if is_ensemble(members):
+        return _of_ensemble(members, X, y)
+    parts, named = _parts(members)
     if len(parts) < 2:
         refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
     laws: list[FloatArray] = []
@@ -80,12 +80,12 @@ def parse_members(scores: Any, X: ArrayLike | None = None, y: ArrayLike | None =
         labels.append(columns)
         findings += [one.about(name) for one in said]
     _require_alike(tuple(parts), laws)
-    require_aligned({f"scores[{name!r}]": part for name, part in parts.items()})
+    require_aligned({f"member {name!r}": part for name, part in parts.items()})
     for law in laws:
         if is_hard(law):
             warn_of_hard_labels("a member")
             break
-    backend = backend_of(scores) or next(filter(None, map(backend_of, parts.values())), None)
+    backend = backend_of(members) or next(filter(None, map(backend_of, parts.values())), None)
     return Members(tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, backend, tuple(findings))
 
 
@@ -125,50 +125,50 @@ def _of_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Member
     return Members(tuple(parts), np.stack(laws), columns, named=True, backend=backend_of(X), findings=findings)
 
 
-def _parts(scores: Any) -> tuple[dict[str, Any], bool]:
+def _parts(members: Any) -> tuple[dict[str, Any], bool]:
     """Members by name, and whether they came with names."""
-    if isinstance(scores, Mapping) or columns_of(scores) is not None:
-        parts = parse_models(scores, "scores")
-        if not isinstance(scores, Mapping):
-            _refuse_classes(np.column_stack([parse_law(p, f"scores[{name!r}]") for name, p in parts.items()]))
-        return parts, isinstance(scores, Mapping) or column_names(scores) is not None
-    if isinstance(scores, (list, tuple)):
-        return _numbered(_from_sequence(scores)), False
-    if hasattr(scores, "predict_proba"):
-        refuse("`scores` must hold the members of an ensemble", f"one {type(scores).__name__}", _FORMS)
-    return _numbered(_from_array(scores)), False
+    if isinstance(members, Mapping) or columns_of(members) is not None:
+        parts = parse_models(members, "members")
+        if not isinstance(members, Mapping):
+            _refuse_classes(np.column_stack([parse_law(p, f"member {name!r}") for name, p in parts.items()]))
+        return parts, isinstance(members, Mapping) or column_names(members) is not None
+    if isinstance(members, (list, tuple)):
+        return _numbered(_from_sequence(members)), False
+    if hasattr(members, "predict_proba"):
+        refuse("members must be those of an ensemble", f"one {type(members).__name__}", _FORMS)
+    return _numbered(_from_array(members)), False
 
 
 def _numbered(parts: Iterable[Any]) -> dict[str, Any]:
     return {f"member {i + 1}": part for i, part in enumerate(parts)}
 
 
-def _from_sequence(scores: Sequence[Any]) -> list[Any]:
+def _from_sequence(members: Sequence[Any]) -> list[Any]:
     """Members in a list; a table written as a list of rows is noticed where it has more rows than members."""
-    if any(np.ndim(part) == 0 and not hasattr(part, "predict_proba") and columns_of(part) is None for part in scores):
-        refuse("a list of members must hold one array per member", listed(map(plain, scores), 3), _FORMS)
-    written = all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in scores)
-    if written and len({len(part) for part in scores}) == 1 and 1 < len(scores[0]) < len(scores):
+    if any(np.ndim(part) == 0 and not hasattr(part, "predict_proba") and columns_of(part) is None for part in members):
+        refuse("a list of members must hold one array per member", listed(map(plain, members), 3), _FORMS)
+    written = all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in members)
+    if written and len({len(part) for part in members}) == 1 and 1 < len(members[0]) < len(members):
         refuse(
             "a list of members must hold one array per member, each with all rows",
-            f"{len(scores)} lists of {len(scores[0])} numbers",
-            "Pass np.array(scores), if these are rows, or arrays instead of lists, if these are members.",
+            f"{len(members)} lists of {len(members[0])} numbers",
+            "Pass np.array(members), if these are rows, or arrays instead of lists, if these are members.",
         )
-    return list(scores)
+    return list(members)
 
 
-def _from_array(scores: Any) -> list[FloatArray]:
+def _from_array(members: Any) -> list[FloatArray]:
     """Members in an array with the rows first: (n, M) or (n, M, K)."""
-    array = np.asarray(scores)
+    array = np.asarray(members)
     if array.ndim not in (2, 3):
-        what = f"shape {array.shape}" if array.ndim else type(scores).__name__
+        what = f"shape {array.shape}" if array.ndim else type(members).__name__
         refuse("an array of members must have shape (n, M) or (n, M, K)", what, _FORMS)
     n, m = array.shape[:2]
     if 1 < n < m:
         refuse(
             "an array of members must have the rows first and the members second",
             f"shape {array.shape}: more members than rows",
-            "Pass list(scores), if the members come first, or list(np.swapaxes(scores, 0, 1)), if they do not.",
+            "Pass list(members), if the members come first, or list(np.swapaxes(members, 0, 1)), if they do not.",
         )
     if array.ndim == 2 and array.dtype.kind in "fiub":
         _refuse_classes(array)
@@ -184,7 +184,7 @@ def _refuse_classes(columns: FloatArray) -> None:
         sums = columns.reshape(n, -1, width).sum(axis=2) if m % width == 0 else np.zeros((1, 1))
         if bool((np.abs(sums - 1.0) <= SUM_TOLERANCE).all()):
             refuse(
-                "columns of scores must be the members of an ensemble, P(Y=1) for two classes",
+                "columns must be the members of an ensemble, P(Y=1) for two classes",
                 f"{what} to 1 in every row, as the classes of one model do",
                 "Pass a list or mapping of members.",
             )
@@ -193,7 +193,7 @@ def _refuse_classes(columns: FloatArray) -> None:
 def _law(part: Any, name: str, X: ArrayLike | None, y: ArrayLike | None) -> Scored:
     """Probabilities of one member, the labels of their columns, and notes."""
     if not hasattr(part, "predict_proba"):
-        law = parse_law(part, f"scores[{name!r}]")
+        law = parse_law(part, f"member {name!r}")
         return Scored(law, column_names(part) if law.ndim == 2 else None)
     if X is None:
         refuse(
@@ -207,7 +207,7 @@ def _law(part: Any, name: str, X: ArrayLike | None, y: ArrayLike | None) -> Scor
 def _require_alike(names: tuple[str, ...], laws: list[FloatArray]) -> None:
     """The same rows, the same number of classes, and one way of writing two of them."""
     for name, law in zip(names[1:], laws[1:], strict=True):
-        require_rows(law.shape[0], laws[0].shape[0], f"scores[{name!r}]", f"scores[{names[0]!r}]")
+        require_rows(law.shape[0], laws[0].shape[0], f"member {name!r}", f"member {names[0]!r}")
         if n_classes(law) == n_classes(laws[0]) and law.ndim != laws[0].ndim:
             refuse(
                 "members must all have one column or all have two: which class one column speaks of is told apart",

@@ -13,7 +13,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism.ensembles._members import Members, parse_members
 
 
-def average(scores: Any, *, X: ArrayLike | None = None) -> FloatArray:
+def average(y_proba: Any, *, X: ArrayLike | None = None) -> FloatArray:
     """
     The equally weighted linear pool: the mean of the members' probabilities.
 
@@ -22,7 +22,7 @@ def average(scores: Any, *, X: ArrayLike | None = None) -> FloatArray:
 
     Parameters
     ----------
-    scores : mapping, frame, sequence or array
+    y_proba : mapping, frame, sequence or array
         Members: name → probabilities of shape (n,) or (n, K), or fitted classifiers; a frame with a column P(Y=1)
         for each; a list of probabilities; an array of shape (n, M) for two classes, or (n, M, K).
     X : array-like or frame of shape (n, p), optional
@@ -39,18 +39,18 @@ def average(scores: Any, *, X: ArrayLike | None = None) -> FloatArray:
     >>> average({"a": [0.25, 0.75], "b": [0.25, 0.25]})
     array([0.25, 0.5 ])
     """
-    members = parse_members(scores, X)
+    members = parse_members(y_proba, X)
     mean: FloatArray = members.laws.mean(axis=0)
     return mean
 
 
-def weighted_average(scores: Any, weights: ArrayLike, *, X: ArrayLike | None = None) -> FloatArray:
+def weighted_average(y_proba: Any, weights: ArrayLike, *, X: ArrayLike | None = None) -> FloatArray:
     """
     The linear pool: a weighted mean of the members' probabilities.
 
     Parameters
     ----------
-    scores : mapping, frame, sequence or array
+    y_proba : mapping, frame, sequence or array
         Members, as in `average`.
     weights : array-like of shape (M,) or mapping of str to float
         Nonnegative; divided by their sum.
@@ -68,17 +68,17 @@ def weighted_average(scores: Any, weights: ArrayLike, *, X: ArrayLike | None = N
     >>> weighted_average({"a": [0.25, 0.75], "b": [0.25, 0.25]}, {"a": 3, "b": 1})
     array([0.25 , 0.625])
     """
-    members = parse_members(scores, X)
+    members = parse_members(y_proba, X)
     return linear(members.laws, parse_shares(weights, members))
 
 
-def log_pool(scores: Any, weights: ArrayLike | None = None, *, X: ArrayLike | None = None) -> FloatArray:
+def log_pool(y_proba: Any, weights: ArrayLike | None = None, *, X: ArrayLike | None = None) -> FloatArray:
     """
     The logarithmic pool: probabilities in proportion to ``Π_m p_m(k)^w_m``.
 
     Parameters
     ----------
-    scores : mapping, frame, sequence or array
+    y_proba : mapping, frame, sequence or array
         Members, as in `average`.
     weights : array-like of shape (M,) or mapping of str to float, optional
         Nonnegative exponents, used as they are; 1/M each by default, the geometric mean.
@@ -104,12 +104,12 @@ def log_pool(scores: Any, weights: ArrayLike | None = None, *, X: ArrayLike | No
     >>> log_pool([[0.75, 0.9], [0.75, 0.1]], [1, 1]).round(3)
     array([0.9, 0.5])
     """
-    members = parse_members(scores, X)
+    members = parse_members(y_proba, X)
     return logarithmic(members.laws, parse_exponents(weights, members))
 
 
 def beta_transformed_pool(
-    scores: Any,
+    y_proba: Any,
     weights: ArrayLike | None = None,
     *,
     alpha: float = 1.0,
@@ -124,7 +124,7 @@ def beta_transformed_pool(
 
     Parameters
     ----------
-    scores : mapping, frame, sequence or array
+    y_proba : mapping, frame, sequence or array
         Members, as in `average`; two classes.
     weights : array-like of shape (M,) or mapping of str to float, optional
         Nonnegative; divided by their sum. Equal by default.
@@ -144,7 +144,7 @@ def beta_transformed_pool(
     >>> beta_transformed_pool([[0.25, 0.5], [0.25, 0.5]], alpha=2, beta=2)
     array([0.15625, 0.5    ])
     """
-    members = parse_members(scores, X)
+    members = parse_members(y_proba, X)
     require_two(members.k, "a beta-transformed pool")
     a, b = (
         parse_number(v, name, "a positive number", lambda x: x > 0.0) for v, name in ((alpha, "alpha"), (beta, "beta"))

@@ -17,7 +17,7 @@ from scoreprism._estimation.decompose import decompose
 from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.staged_models import Stages, announce_by_stage, follow, read_stages
+from scoreprism._sample.staged_models import Stages, announce_by_stage, follow, parse_stages
 from scoreprism.decomposition import FiniteModel
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
 from scoreprism.ensembles._stagewise_chain import parse_splits
@@ -67,7 +67,7 @@ class StageRecalibration(Drawable, StageColumns):
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     found = recalibrate_stages([[0.1, 0.3, 0.5, 0.9]], model, loss="brier")
+    ...     found = recalibrate_stages(model, [[0.1, 0.3, 0.5, 0.9]], loss="brier")
     >>> found.merged.round(3), found.cost
     (array([0.333]), array([0.]))
     """
@@ -115,8 +115,8 @@ class StageRecalibration(Drawable, StageColumns):
 
 
 def recalibrate_stages(
-    stages: Any,
-    y_true: ArrayLike | FiniteModel | None = None,
+    y_true: ArrayLike | Sample | FiniteModel,
+    stages: Any = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -139,10 +139,11 @@ def recalibrate_stages(
 
     Parameters
     ----------
-    stages : mapping, sequence, generator, fitted model, or Sample
+    y_true : array-like of shape (n,), Sample or FiniteModel
+        Outcomes; everything at once, its models numbered as stages; or a finite population, with scores per state,
+        where S_t is exact.
+    stages : mapping, sequence, generator or fitted model, optional
         As for `stagewise_decomposition`.
-    y_true : array-like of shape (n,), or FiniteModel
-        Outcomes; on a finite population, with scores per state, S_t is exact. Not beside a `Sample`.
     X : array-like or frame of shape (n, p), optional
         Features, for models.
     loss : str or ProperLoss, default="log"
@@ -179,12 +180,12 @@ def recalibrate_stages(
     >>> rng = np.random.default_rng(0)
     >>> q = rng.random(500)
     >>> y = rng.random(500) < q
-    >>> found = recalibrate_stages([q, q**2 / (q**2 + (1 - q) ** 2)], y, calibrator="platt", random_state=0)
+    >>> found = recalibrate_stages(y, [q, q**2 / (q**2 + (1 - q) ** 2)], calibrator="platt", random_state=0)
     >>> bool(np.allclose(found.divergence + found.recalibrated_loss, found.loss))
     True
     """
     confidence, chosen = parse_confidence(confidence_level), get_loss(loss)
-    read = read_stages(stages, X, y_true)
+    read = parse_stages(y_true, stages, X)
     if read.given:
         refuse("stages to be recalibrated must be scores", "levels", "Pass the probabilities.")
     if isinstance(y_true, FiniteModel):

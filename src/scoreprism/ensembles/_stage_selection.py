@@ -22,7 +22,7 @@ from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.staged_models import StagePath, follow, read_stages
+from scoreprism._sample.staged_models import StagePath, follow, parse_stages
 from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCalibrator, get_calibrator
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
 from scoreprism.losses import ProperLoss, get_loss
@@ -127,7 +127,7 @@ class StageSelection(Drawable, TermTable):
     >>> q = rng.random(500)
     >>> y = rng.random(500) < q
     >>> bold = q**4 / (q**4 + (1 - q) ** 4)                           # knows all there is, and overstates it
-    >>> found = select_stage([0.5 + 0.5 * (q - 0.5) + 0.2 * (rng.random(500) - 0.5), bold], y, random_state=0)
+    >>> found = select_stage(y, [0.5 + 0.5 * (q - 0.5) + 0.2 * (rng.random(500) - 0.5), bold], random_state=0)
     >>> found.stage, found.raw_stage
     (2, 1)
     """
@@ -225,8 +225,8 @@ def _span(stages: Iterable[float]) -> str:
 
 
 def select_stage(
-    stages: Any,
-    y_true: ArrayLike | None = None,
+    y_true: ArrayLike | Sample,
+    stages: Any = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -249,10 +249,10 @@ def select_stage(
 
     Parameters
     ----------
-    stages : mapping, sequence, generator, fitted model, or Sample
+    y_true : array-like of shape (n,), or Sample
+        Outcomes of rows the model was not trained on; or everything at once, its models numbered as stages.
+    stages : mapping, sequence, generator or fitted model, optional
         As for `stagewise_decomposition`.
-    y_true : array-like of shape (n,)
-        Outcomes of rows the model was not trained on; not beside a `Sample`.
     X : array-like or frame of shape (n, p), optional
         Features, for models.
     loss : str or ProperLoss, default="log"
@@ -291,12 +291,12 @@ def select_stage(
     >>> from scoreprism.ensembles import select_stage
     >>> X, y = make_hastie_10_2(2000, random_state=0)
     >>> model = GradientBoostingClassifier(learning_rate=1.0, max_depth=3, n_estimators=60, random_state=0)
-    >>> found = select_stage(model.fit(X[:1000], y[:1000]), y[1000:], X[1000:], random_state=0)
+    >>> found = select_stage(y[1000:], model.fit(X[:1000], y[:1000]), X[1000:], random_state=0)
     >>> bool(found.stage >= found.raw_stage)
     True
     """
     confidence, chosen, how = parse_confidence(confidence_level), get_loss(loss), parse_choice(rule, RULES, "rule")
-    read = read_stages(stages, X, y_true)
+    read = parse_stages(y_true, stages, X)
     if read.given:
         refuse("select_stage must have scores", "levels, which need no recalibration", "Pass the probabilities.")
     path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)

@@ -41,7 +41,7 @@ from scoreprism._sample.staged_models import (
     follow,
     geometric,
     has_stages,
-    read_stages,
+    parse_stages,
 )
 from scoreprism.decomposition import Chain, Decomposition, FiniteModel
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
@@ -148,7 +148,7 @@ class StagewiseDecomposition(Drawable, TermTable):
     >>> from scoreprism import FiniteModel
     >>> from scoreprism.ensembles import stagewise_decomposition
     >>> model = FiniteModel([0.25] * 4, [0.1, 0.3, 0.6, 0.9])
-    >>> found = stagewise_decomposition([[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]], model, loss="brier")
+    >>> found = stagewise_decomposition(model, [[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]], loss="brier")
     >>> {name: round(value, 4) for name, value in found.terms.items()}
     {'reliability': 0.0013, 'gain 1 → 2': 0.0163, 'remaining': 0.1575}
     """
@@ -283,8 +283,8 @@ class StagewiseDecomposition(Drawable, TermTable):
 
 
 def stagewise_decomposition(
-    stages: Any,
-    y_true: ArrayLike | FiniteModel | None = None,
+    y_true: ArrayLike | Sample | FiniteModel,
+    stages: Any = None,
     X: ArrayLike | None = None,
     *,
     loss: str | ProperLoss = "log",
@@ -313,14 +313,14 @@ def stagewise_decomposition(
 
     Parameters
     ----------
-    stages : mapping, sequence, generator, fitted model, or Sample
-        Probabilities by stage (stages of a sequence are numbered from 1); a `Sample` whose models are numbered, which
-        holds everything else; a sequence of `Level` (laws Q_t that are
+    y_true : array-like of shape (n,), Sample or FiniteModel
+        Outcomes of rows the model was not trained on; everything at once, its models numbered as stages; or a finite
+        population, for which `stages` hold scores per state and everything is exact.
+    stages : mapping, sequence, generator or fitted model, optional
+        Probabilities by stage (stages of a sequence are numbered from 1); a sequence of `Level` (laws Q_t that are
         known: nothing is fitted); a generator such as ``model.staged_predict_proba(X)``; a fitted booster of
-        scikit-learn, xgboost or lightgbm; or a list of checkpoints, fitted models or functions of `X`.
-    y_true : array-like of shape (n,), or FiniteModel
-        Outcomes of rows the model was not trained on; with a finite population, `stages` hold scores per state and
-        everything is exact. Not beside a `Sample`.
+        scikit-learn, xgboost or lightgbm; or a list of checkpoints, fitted models or functions of `X`. Left out beside
+        a `Sample`.
     X : array-like or frame of shape (n, p), optional
         Features: what models are applied to; with scores they add the level Q = P(Y | path, X) on top.
     loss : str or ProperLoss, default="log"
@@ -367,14 +367,14 @@ def stagewise_decomposition(
     >>> z = rng.normal(size=(1000, 3))
     >>> y = (rng.random(1000) < 1 / (1 + np.exp(-z.sum(axis=1)))).astype(int)
     >>> stages = [1 / (1 + np.exp(-z[:, : t + 1].sum(axis=1))) for t in range(3)]
-    >>> found = stagewise_decomposition(stages, y, random_state=0)
+    >>> found = stagewise_decomposition(y, stages, random_state=0)
     >>> list(found.gains)
     ['gain 1 → 2', 'gain 2 → 3']
     >>> bool(abs(sum(found.terms.values()) - found.decomposition.risk) < 1e-12)
     True
     """
     confidence, chosen = parse_confidence(confidence_level), get_loss(loss)
-    read = read_stages(stages, X, y_true)
+    read = parse_stages(y_true, stages, X)
     positions = _grid(grid, read.numbers, given=read.given)
     if isinstance(y_true, FiniteModel):
         return _exact(read, y_true, chosen, positions, confidence)

@@ -33,11 +33,11 @@ _HYPOTHESIS = "the members add nothing to the aggregate: P(Y | S¹, …, Sᴹ) =
 
 def sufficiency_test(
     y_true: ArrayLike | Sample,
-    scores: Any = None,
-    aggregate: Any = "mean",
-    *,
-    weights: ArrayLike | None = None,
+    y_proba: Any = None,
     X: ArrayLike | None = None,
+    *,
+    aggregate: Any = "mean",
+    weights: ArrayLike | None = None,
     method: str = "score",
     n_resamples: int = 199,
     sample_weight: ArrayLike | None = None,
@@ -62,14 +62,14 @@ def sufficiency_test(
     ----------
     y_true : array-like of shape (n,), or Sample
         Outcomes, or everything at once, its models the members.
-    scores : mapping, frame, sequence or array
+    y_proba : mapping, frame, sequence or array
         Members, as in `average`.
+    X : array-like or frame of shape (n, p), optional
+        Features, for members that are fitted classifiers.
     aggregate : str, array, callable or combiner, default="mean"
         How members are combined, as in `aggregation_decomposition`.
     weights : array-like of shape (M,), optional
         Weights of the members.
-    X : array-like or frame of shape (n, p), optional
-        Features, for members that are fitted classifiers.
     method : {"score", "projected-covariance", "bootstrap"}, default="score"
         Which test.
     n_resamples : int, default=199
@@ -108,7 +108,7 @@ def sufficiency_test(
     chosen = parse_choice(method, SUFFICIENCY_TESTS, "method")
     seed = int(parse_random_state(random_state).integers(2**62))
     rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
-    ensemble = parse_ensemble(y_true, scores, aggregate, X, rows, weights=weights, seed=seed)
+    ensemble = parse_ensemble(y_true, y_proba, X, aggregate, rows, weights=weights, seed=seed)
     if chosen == "score":
         return score_test(ensemble)
     if ensemble.sample.groups is not None:
