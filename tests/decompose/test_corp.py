@@ -61,7 +61,7 @@ def test_isotonic_equals_scikit_learn():
 def test_issue_example():
     """Digits of the project's issue; model-diagnostics 1.5 `decompose(y, s, scoring_function=…)` prints the same."""
     brier, log = corp_decomposition(Y, S, loss="brier"), corp_decomposition(Y, S, loss="log")
-    assert list(brier.terms) == ["miscalibration", "discrimination", "uncertainty"]
+    assert list(brier.terms) == ["reliability", "resolution", "uncertainty"]
     assert list(brier.terms.values()) == pytest.approx([0.1016667, 0.125, 0.25], abs=5e-8)
     assert list(log.terms.values()) == pytest.approx([0.3237327, 0.3182571, 0.6931472], abs=5e-8)
 
@@ -93,7 +93,7 @@ def test_blocks_where_all_or_nothing_happened_are_certain():
     d = corp_decomposition(
         [0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.7, 0.8], loss="log", sample_weight=[0.1, 0.3, 0.7, 0.2, 0.1]
     )
-    assert d.terms["discrimination"] == pytest.approx(d.terms["uncertainty"], abs=1e-15)
+    assert d.terms["resolution"] == pytest.approx(d.terms["uncertainty"], abs=1e-15)
     assert d.level_losses[:, 1].tolist() == [0.0] * 5
 
 
@@ -107,7 +107,7 @@ def test_every_loss_has_nonnegative_terms():
     for loss in EVERY_LOSS:
         d = corp_decomposition(y, s, loss=loss)
         assert min(d.terms.values()) >= -1e-13
-        total = d.terms["miscalibration"] - d.terms["discrimination"] + d.terms["uncertainty"]
+        total = d.terms["reliability"] - d.terms["resolution"] + d.terms["uncertainty"]
         assert total == pytest.approx(d.risk, abs=1e-12)
 
 
@@ -115,21 +115,19 @@ def test_in_sample_terms_carry_their_bias_and_no_interval():
     d = corp_decomposition(Y, S, loss="brier")
     assert d.findings[0].kind == "in_sample_bias"
     assert d.notes[0] == (
-        "In-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)."
+        "In-sample isotonic: reliability is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)."
     )
-    with pytest.raises(
-        UnavailableError, match="'miscalibration' has no interval: the law was fitted on these same rows"
-    ):
-        d.interval("miscalibration")
-    with pytest.raises(UnavailableError, match="'discrimination' has no lower bound"):
-        d.lower_bound("discrimination")
-    with pytest.raises(UnavailableError, match="'miscalibration' has no interval"):
-        d.interval("miscalibration", method="clt")
-    assert np.isnan(d.std_error["miscalibration"])
+    with pytest.raises(UnavailableError, match="'reliability' has no interval: the law was fitted on these same rows"):
+        d.interval("reliability")
+    with pytest.raises(UnavailableError, match="'resolution' has no lower bound"):
+        d.lower_bound("resolution")
+    with pytest.raises(UnavailableError, match="'reliability' has no interval"):
+        d.interval("reliability", method="clt")
+    assert np.isnan(d.std_error["reliability"])
     difference = d.minus(corp_decomposition(Y, [0.5] * 6, loss="brier"))
-    assert np.isnan(difference.std_error["miscalibration"])
-    with pytest.raises(UnavailableError, match="'miscalibration' has no interval"):
-        difference.interval("miscalibration")
+    assert np.isnan(difference.std_error["reliability"])
+    with pytest.raises(UnavailableError, match="'reliability' has no interval"):
+        difference.interval("reliability")
     assert "–" in repr(difference)
     assert "biased upwards" in repr(d)
 
@@ -140,7 +138,7 @@ def test_bias_of_corp():
     values = []
     for _ in range(200):
         s = rng.random(1000)
-        values.append(corp_decomposition(rng.random(1000) < s, s, loss="brier").terms["miscalibration"])
+        values.append(corp_decomposition(rng.random(1000) < s, s, loss="brier").terms["reliability"])
     assert np.mean(values) == pytest.approx(0.0055, abs=0.0008)
 
 
@@ -156,7 +154,7 @@ def test_corp_and_resolution_agree_on_the_same_law():
 
 def test_single_class_and_three_classes():
     d = corp_decomposition([1, 1], [0.4, 0.9], loss="brier")
-    assert d.terms == pytest.approx({"miscalibration": 0.185, "discrimination": 0, "uncertainty": 0})
+    assert d.terms == pytest.approx({"reliability": 0.185, "resolution": 0, "uncertainty": 0})
     with pytest.raises(InputError, match="CORP must have two classes, .* got 3. Use resolution_decomposition"):
         corp_decomposition([0, 1, 2], np.eye(3))
     with pytest.raises(InputError, match="calibrated must have as many classes as y_proba"):

@@ -17,7 +17,7 @@ from scoreprism._kernels.ranked import Ranked, sums_of_draws
 from scoreprism.exceptions import InfiniteLossWarning, InputError
 from scoreprism.inference import CorpBootstrap, corp_bootstrap
 
-NAMES = ("miscalibration", "discrimination", "uncertainty")
+NAMES = ("reliability", "resolution", "uncertainty")
 
 
 def sample(n, seed=0, decimals=None):
@@ -169,12 +169,12 @@ def test_replicates_carry_the_bias_twice():
     rng = np.random.default_rng(11)
     s = rng.random(1000)
     result = corp_bootstrap(rng.random(1000) < s, s, loss="brier", n_resamples=200, random_state=0)
-    assert 0 < result.terms["miscalibration"] < result.replicates[:, 0].mean()
-    assert result.interval("miscalibration").low > 0
+    assert 0 < result.terms["reliability"] < result.replicates[:, 0].mean()
+    assert result.interval("reliability").low > 0
     of_rows, found = result.document().findings
     assert (of_rows.kind, of_rows.facts) == ("in_sample_bias", {})
     assert (found.kind, found.facts) == ("in_sample_bias", {"bootstrap": True})
-    assert "so replicates of miscalibration and discrimination lie above their estimates" in found.text
+    assert "so replicates of reliability and resolution lie above their estimates" in found.text
     assert found.text in " ".join(repr(result).split())
 
 
@@ -213,11 +213,11 @@ def test_infinite_losses_stay_infinite(monkeypatch, numba):
     monkeypatch.setattr(_ranked, "WORTH_LOADING", 0 if numba else 1 << 60)
     with pytest.warns(InfiniteLossWarning, match=r"^The log loss is infinite: .* in 1 of 4 rows \(row 0\)"):
         result = corp_bootstrap([1, 0, 1, 0], [0.0, 0.3, 0.8, 0.9], n_resamples=50, random_state=0)
-    miscalibration, discrimination, uncertainty = result.replicates.T
-    assert 0 < np.isinf(miscalibration).sum() < 50
-    assert np.isfinite(discrimination).all()
+    reliability, resolution, uncertainty = result.replicates.T
+    assert 0 < np.isinf(reliability).sum() < 50
+    assert np.isfinite(resolution).all()
     assert np.isfinite(uncertainty).all()
-    assert np.isnan([result.interval("miscalibration").low, result.std_error["miscalibration"]]).all()
+    assert np.isnan([result.interval("reliability").low, result.std_error["reliability"]]).all()
     assert "∞" in repr(result)
 
 
@@ -226,7 +226,7 @@ def test_interval_table_and_dictionary():
     result = corp_bootstrap(y, s, loss="brier", n_resamples=30, random_state=0)
     assert isinstance(result, CorpBootstrap)
     assert result.names == NAMES
-    interval = result.interval("discrimination", confidence_level=0.8)
+    interval = result.interval("resolution", confidence_level=0.8)
     expected = np.quantile(result.replicates[:, 1], [0.1, 0.9]).tolist()
     assert [interval.low, interval.high] == pytest.approx(expected, rel=1e-15)
     assert (interval.confidence_level, interval.method) == (0.8, "bootstrap, percentile")
@@ -248,7 +248,7 @@ def test_refusals():
         (lambda: corp_bootstrap(y, s, n_resamples=1), "n_resamples must be a whole number of at least 2; got 1. Pass an integer."),
         (lambda: corp_bootstrap([0, 1, 2], np.eye(3)), "CORP must have two classes, because isotonic regression needs an order; got 3. Use resolution_decomposition with a multiclass calibrator."),
         (lambda: corp_bootstrap(y, s, random_state="x"), "random_state must be a nonnegative integer, a numpy Generator or None; got 'x'. For example 0."),
-        (lambda: corp_bootstrap(y, s).interval("risk"), "term must be one of miscalibration, discrimination, uncertainty; got 'risk'. Choose one of these."),
+        (lambda: corp_bootstrap(y, s).interval("risk"), "term must be one of reliability, resolution, uncertainty; got 'risk'. Choose one of these."),
         (lambda: corp_bootstrap(y, s, n_jobs=0), "n_jobs must be a number of processes, −1 for all cores, or None; got 0. For example 2."),
     ):  # fmt: skip
         with pytest.raises(InputError) as error:

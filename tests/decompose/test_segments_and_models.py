@@ -292,7 +292,7 @@ def test_summaries_without_advice():
     assert "known at" not in repr(exact.summary())  # a population is known exactly
     corp = corp_decomposition([0, 1, 0, 1], [0.2, 0.8, 0.8, 0.8], loss="brier").summary()
     assert corp.findings == ()
-    assert np.isnan([corp.to_dict()["terms"]["miscalibration"][end] for end in ("low", "high")]).all()
+    assert np.isnan([corp.to_dict()["terms"]["reliability"][end] for end in ("low", "high")]).all()
     assert explain_term("bureau → Y") == "richer features or better data"
     assert explain_term("something") == ""
 

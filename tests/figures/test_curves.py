@@ -476,12 +476,12 @@ def test_resolution_plane_is_corp(loss, weighted):
     assert plane.models == ("s", "q")
     for i, score in enumerate((s, q)):
         d = corp_decomposition(y, score, loss=loss, sample_weight=w)
-        assert [plane.miscalibration[i], plane.discrimination[i]] == list(d.terms.values())[:2]
+        assert [plane.reliability[i], plane.resolution[i]] == list(d.terms.values())[:2]
         assert plane.uncertainty == pytest.approx(
             d.terms["uncertainty"], abs=ROUNDING
         )  # blocks differ, so do their sums
         assert plane.risk[i] == d.risk
-    np.testing.assert_allclose(plane.miscalibration - plane.discrimination + plane.uncertainty, plane.risk, atol=1e-12)
+    np.testing.assert_allclose(plane.reliability - plane.resolution + plane.uncertainty, plane.risk, atol=1e-12)
 
 
 def test_resolution_plane_by_crossfitting():
@@ -490,8 +490,8 @@ def test_resolution_plane_by_crossfitting():
     found = compare(y, {"s": s, "q": q}, random_state=3, cv=2).decompositions
     for i, d in enumerate(found.values()):
         terms = d.resolution_form.terms
-        assert [plane.miscalibration[i], plane.discrimination[i], plane.uncertainty] == list(terms.values())
-    assert plane.to_frame().columns.tolist() == ["model", "miscalibration", "discrimination", "loss"]
+        assert [plane.reliability[i], plane.resolution[i], plane.uncertainty] == list(terms.values())
+    assert plane.to_frame().columns.tolist() == ["model", "reliability", "resolution", "loss"]
     assert json.loads(json.dumps(plane.to_dict()))["models"] == ["s", "q"]
 
 

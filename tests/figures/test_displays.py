@@ -222,7 +222,7 @@ def test_lines_are_the_numbers_of_the_curve(law):
     np.testing.assert_array_equal(display.line_[0].get_data(), (roc_curve(y, s).fpr, roc_curve(y, s).tpr))
     plane = DISPLAYS["resolution-plane"].from_predictions(y, {"s": s}, loss="brier")
     corp = corp_decomposition(y, s, loss="brier").terms
-    assert plane.line_[0].get_xydata().tolist() == [[corp["miscalibration"], corp["discrimination"]]]
+    assert plane.line_[0].get_xydata().tolist() == [[corp["reliability"], corp["resolution"]]]
     benefit = DISPLAYS["net-benefit"].from_predictions(y, s).line_[0].get_ydata()
     np.testing.assert_array_equal(benefit, net_benefit(y, s).benefit)
     edge = DISPLAYS["murphy-decomposition"].from_predictions(y, s, q=q, random_state=3).line_[0]

@@ -15,7 +15,6 @@ PALETTES = {
 #: The colour of each term on light and on dark paper; terms of longer chains take their turn among `OTHERS`.
 TERMS = {
     "reliability": ("#E69F00", "#E69F00"),
-    "miscalibration": ("#E69F00", "#E69F00"),
     "grouping": ("#0072B2", "#3E97D1"),
     "projection": ("#009E73", "#3DDBA4"),
     "heterogeneity": ("#AA3377", "#E58FC5"),
@@ -23,7 +22,6 @@ TERMS = {
     "noise": ("#B9BEC5", "#6C737C"),
     "refinement": ("#8FB0C9", "#55758C"),
     "resolution": ("#009E73", "#3DDBA4"),
-    "discrimination": ("#009E73", "#3DDBA4"),
     "uncertainty": ("#B9BEC5", "#6C737C"),
     "residual": ("#7A7A7A", "#A0A0A0"),
 }

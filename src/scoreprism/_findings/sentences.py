@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 #: What reduces each term that has a name of its own.
 MEANINGS = {
     "reliability": "recalibration on held-out data",
-    "miscalibration": "recalibration on held-out data",
     "grouping": "a better score: model, features used, ensembling",
     "projection": "stacking, or keeping all members instead of one number",
     "irreducible": "richer features or better data",
@@ -33,7 +32,6 @@ MEANINGS = {
     "heterogeneity": "features that tell latent states apart",
     "noise": "nothing: pure chance",
     "resolution": "nothing: what the score tells apart is subtracted",
-    "discrimination": "nothing: what the score tells apart is subtracted",
     "uncertainty": "nothing: the spread of the outcome before any score",
     "residual": "nothing: what plug-in estimates leave over",
 }
@@ -789,12 +787,10 @@ def _inner_validation(f: Finding) -> str:
 def _in_sample_bias(f: Finding) -> str:
     if f.facts.get("bootstrap"):
         return (
-            "The in-sample bias remains: every resample is fitted on itself, so replicates of miscalibration and "
-            "discrimination lie above their estimates, which themselves lie above the truth."
+            "The in-sample bias remains: every resample is fitted on itself, so replicates of reliability and "
+            "resolution lie above their estimates, which themselves lie above the truth."
         )
-    return (
-        "In-sample isotonic: miscalibration is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)."
-    )
+    return "In-sample isotonic: reliability is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)."
 
 
 def _partial_cv(f: Finding) -> str:

@@ -1,4 +1,4 @@
-"""The resolution plane: miscalibration against discrimination, many models on one map with lines of equal loss."""
+"""The resolution plane: reliability against resolution, many models on one map with lines of equal loss."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from scoreprism.losses import ProperLoss, get_loss
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ResolutionPlane(Curve):
     """
-    Where models lie: miscalibration against discrimination.
+    Where models lie: reliability against resolution.
 
-    Made by `resolution_plane`. The loss of a model is uncertainty + miscalibration − discrimination, so models of equal
+    Made by `resolution_plane`. The loss of a model is uncertainty + reliability − resolution, so models of equal
     loss lie on lines of slope 1, the better ones further to the lower right.
 
     Attributes
     ----------
     models : tuple of str
         Names.
-    miscalibration, discrimination, risk : array of shape (models,)
+    reliability, resolution, risk : array of shape (models,)
         Terms and loss of each model.
     uncertainty : float
         Loss of the constant prediction, the same for all.
@@ -46,13 +46,13 @@ class ResolutionPlane(Curve):
     Examples
     --------
     >>> plane = resolution_plane([0, 0, 1, 1], {"a": [0.1, 0.4, 0.3, 0.9], "b": [0.4, 0.4, 0.6, 0.6]}, loss="brier")
-    >>> plane.discrimination
+    >>> plane.resolution
     array([0.125, 0.25 ])
     """
 
     models: tuple[str, ...]
-    miscalibration: FloatArray
-    discrimination: FloatArray
+    reliability: FloatArray
+    resolution: FloatArray
     risk: FloatArray
     uncertainty: float
     method: str
@@ -78,12 +78,12 @@ class ResolutionPlane(Curve):
         Returns
         -------
         frame
-            Model, miscalibration, discrimination, loss.
+            Model, reliability, resolution, loss.
         """
         return make_frame({"model": list(self.models), **self._columns()}, backend or self._backend)
 
     def _columns(self) -> dict[str, FloatArray]:
-        return {"miscalibration": self.miscalibration, "discrimination": self.discrimination, "loss": self.risk}
+        return {"reliability": self.reliability, "resolution": self.resolution, "loss": self.risk}
 
     def _about(self) -> str:
         return f"{len(self.models)} models, {self.loss!s} loss, uncertainty {self.uncertainty:.4f}, {self.method}"
@@ -121,7 +121,7 @@ def resolution_plane(
     **options: Any,
 ) -> ResolutionPlane:
     """
-    Miscalibration and discrimination of several models on the same rows.
+    Reliability and resolution of several models on the same rows.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def resolution_plane(
     >>> from scoreprism import corp_decomposition
     >>> y, a, b = [0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.9, 0.8], [0.4, 0.4, 0.6, 0.6, 0.3]
     >>> plane = resolution_plane(y, {"a": a, "b": b}, loss="brier")
-    >>> bool(plane.miscalibration[0] == corp_decomposition(y, a, loss="brier").terms["miscalibration"])
+    >>> bool(plane.reliability[0] == corp_decomposition(y, a, loss="brier").terms["reliability"])
     True
     """
     chosen = parse_choice(method, PLANES, "method")
@@ -162,7 +162,7 @@ def resolution_plane(
     terms = np.array([[d.terms[name] for name in d.names] for d in found])
     return ResolutionPlane(
         n=found[0].n, _backend=sample.backend, models=tuple(sample.predictions),
-        miscalibration=frozen(terms[:, 0]), discrimination=frozen(terms[:, 1]),
+        reliability=frozen(terms[:, 0]), resolution=frozen(terms[:, 1]),
         risk=frozen(np.array([d.risk for d in found])), uncertainty=float(terms[0, 2]), method=chosen,
         loss=get_loss(loss),
     )  # fmt: skip

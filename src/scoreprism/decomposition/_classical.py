@@ -22,8 +22,8 @@ from scoreprism.losses import ProperLoss
 
 #: CORP as a chain: the prediction, its in-sample isotonic law, the marginal law.
 _CORP = (
-    Term("miscalibration", "in-sample"),
-    Term("discrimination", "in-sample", -1),
+    Term("reliability", "in-sample"),
+    Term("resolution", "in-sample", -1),
     Term("uncertainty", "uncertainty"),
 )
 _BIASED = Finding("in_sample_bias")
@@ -203,12 +203,13 @@ def corp_decomposition(
     clip: float | None = None,
 ) -> Decomposition:
     """
-    CORP: miscalibration − discrimination + uncertainty by in-sample isotonic regression.
+    CORP: uncertainty − resolution + reliability by in-sample isotonic regression.
 
     The decomposition of Dimitriadis, Gneiting & Jordan (2021), the one of R's reliabilitydiag and, to 1e-10, of
-    PyPI's model-diagnostics, offered because people compare with it. The isotonic law is fitted on the rows
-    it is judged on, so miscalibration is biased upwards, by about 0.0055 (Brier) for a calibrated score at
-    n = 1000, and no interval follows from the rows.
+    PyPI's model-diagnostics, offered because people compare with it. CORP calls the terms uncertainty (UNC),
+    discrimination (DSC) and miscalibration (MCB). The isotonic map is fitted on the rows it is evaluated on, so
+    reliability is biased upwards, by about 0.0055 (Brier) for a calibrated score at n = 1000, and no interval follows
+    from the rows.
 
     Parameters
     ----------
@@ -230,13 +231,13 @@ def corp_decomposition(
     Returns
     -------
     Decomposition
-        Terms ``miscalibration``, ``discrimination`` (subtracted) and ``uncertainty``.
+        Terms ``reliability``, ``resolution`` (subtracted) and ``uncertainty``.
 
     Examples
     --------
     >>> d = corp_decomposition([0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9], loss="brier")
     >>> {name: round(value, 7) for name, value in d.terms.items()}
-    {'miscalibration': 0.1016667, 'discrimination': 0.125, 'uncertainty': 0.25}
+    {'reliability': 0.1016667, 'resolution': 0.125, 'uncertainty': 0.25}
     """
     sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
     return CorpChain(sample).decompose(loss, "difference", clip=clip)

@@ -19,9 +19,9 @@ from scoreprism.displays._style import MARKERS, Canvas, Inks
 
 class ResolutionPlaneDisplay(Display[ResolutionPlane]):
     """
-    Discrimination against miscalibration, a point per model, with lines of equal loss.
+    Resolution against reliability, a point per model, with lines of equal loss.
 
-    Up is more discrimination, right is more miscalibration: the best models lie in the upper left.
+    Up is more resolution, right is more miscalibration (the reliability term): the best models lie in the upper left.
 
     `from_predictions` takes the options of `resolution_plane` and of `plot`.
 
@@ -86,7 +86,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         plane = self.curves[0]
-        x, y = plane.miscalibration, plane.discrimination
+        x, y = plane.reliability, plane.resolution
         require_finite({name: float(risk) for name, risk in zip(plane.models, plane.risk, strict=True)})
         with self._canvas(ax, curve_kwargs, len(plane.models)) as (axes, inks, styles):
             for i, style in enumerate(styles):
@@ -94,7 +94,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
                 self.line_ += axes.plot(x[i : i + 1], y[i : i + 1], zorder=3, clip_on=False, **dot)
             _frame(axes, x, y, 0.1 * plane.uncertainty or 0.1)  # without uncertainty there is no scale to go by
             self._iso_lines(axes, inks, plane)
-            axes.set(xlabel="miscalibration", ylabel="discrimination")
+            axes.set(xlabel="reliability", ylabel="resolution")
             axes.locator_params(nbins=5)
             axes.set_title(f"{plane.loss!s} loss, uncertainty {plane.uncertainty:.4g}", color=inks.ink, pad=14)
             axes.text(0.02, 0.98, "↖ better", transform=axes.transAxes, va="top", fontsize=8, color=inks.quiet)
@@ -110,7 +110,7 @@ class ResolutionPlaneDisplay(Display[ResolutionPlane]):
         least, most = plane.uncertainty + left - high, plane.uncertainty + right - low
         self.iso_, named = [], False
         for loss in MaxNLocator(7).tick_values(least, most):
-            shift = plane.uncertainty - loss  # discrimination − miscalibration
+            shift = plane.uncertainty - loss  # resolution − reliability
             self.iso_ += axes.plot(
                 [left, right], [left + shift, right + shift], color=inks.faint, linewidth=0.8, zorder=0
             )
@@ -133,7 +133,7 @@ def _exit(x: tuple[float, float], y: tuple[float, float], shift: float) -> Any:
 
 
 def _frame(axes: Canvas, x: Any, y: Any, least: float) -> None:
-    """Room around the points; the axis of miscalibration begins at 0 where that is not far."""
+    """Room around the points; the axis of reliability begins at 0 where that is not far."""
     across, up = (max(float(np.ptp(values)), least) for values in (x, y))
     low = float(x.min())
     axes.set_xlim(0.0 if 0.0 <= low < across else low - 0.15 * across, float(x.max()) + 0.35 * across)

@@ -35,7 +35,7 @@ class CorpBootstrap(TermTable):
     Attributes
     ----------
     names : tuple of str
-        ``miscalibration``, ``discrimination`` and ``uncertainty``.
+        ``reliability``, ``resolution`` and ``uncertainty``.
     estimate : Decomposition
         CORP of the rows themselves.
     replicates : array of shape (n_resamples, 3)
@@ -70,7 +70,7 @@ class CorpBootstrap(TermTable):
         Percentile interval of a term.
 
         It says how much the *estimate* varies from sample to sample. The in-sample bias of CORP stays inside, and
-        resampling adds its own: replicates of miscalibration and discrimination lie above their estimates, which
+        resampling adds its own: replicates of reliability and resolution lie above their estimates, which
         themselves lie above the truth. For an interval that should cover the truth, use laws fitted out of sample.
 
         Returns
@@ -186,7 +186,7 @@ def corp_bootstrap(
 
 
 def _terms(sums: Sums, estimate: Decomposition) -> tuple[float, float, float]:
-    """Miscalibration, discrimination and uncertainty from the sums of a resample."""
+    """Reliability, resolution and uncertainty from the sums of a resample."""
     total, weight, events = sums
     isotonic, constant = corp_losses(estimate.loss, weight, events, estimate.clip)
     return total / float(weight.sum()) - isotonic, constant - isotonic, constant

@@ -103,8 +103,8 @@ def _plane(case: Case) -> Block:
     if not np.isfinite(risk).all():
         return data
     plane = ResolutionPlane(
-        name=None, n=first.n, _backend=None, models=tuple(forms), miscalibration=values["reliability"],
-        discrimination=values["resolution"], risk=risk, uncertainty=first.terms["uncertainty"], method="crossfit",
+        name=None, n=first.n, _backend=None, models=tuple(forms), reliability=values["reliability"],
+        resolution=values["resolution"], risk=risk, uncertainty=first.terms["uncertainty"], method="crossfit",
         loss=case.losses[case.loss],
     )  # fmt: skip
 
