@@ -115,8 +115,11 @@ def scanned() -> Making:
 
     rows, how = pl.from_pandas(months()).lazy(), {"target": "default", "score": "score"}
 
-    def sums() -> list[scale.Partial]:
-        return [scale.summarize(rows, **how, by="region"), scale.summarize(rows, **how, time="day", every="month")]
+    def sums() -> list[scale.Sums]:
+        return [
+            scale.aggregate(rows, **how, segments="region"),
+            scale.aggregate(rows, **how, time="day", period="month"),
+        ]
 
     return lambda: scoreprism.report.summarize_sums({"score": sums()})
 

@@ -106,17 +106,17 @@ def cases(path: Path, repeats: int) -> list[Case]:
     columns = {"target": "y", "score": "s", "cells": _CELLS}
 
     def polars():
-        return scale.summarize(path, **columns)
+        return scale.aggregate(path, **columns)
 
     def duckdb():
-        return scale.summarize(path, engine="duckdb", **columns)
+        return scale.aggregate(path, engine="duckdb", **columns)
 
     def whole():
-        found = scale.decompose(path, **columns)
-        return [d.interval("reliability") for d in found.values()]
+        sums = scale.aggregate(path, **columns)
+        return [sums.decompose(loss).interval("reliability") for loss in ("log", "brier")]
 
     def engine_scan():
-        return scale.summarize(path, sample_weight="w", by="g", **columns)
+        return scale.aggregate(path, sample_weight="w", segments="g", **columns)
 
     return [
         Case("scale", "sums, polars", polars, lambda: polars_by_hand(path), "Polars by hand", 1.1, repeats),
@@ -131,8 +131,8 @@ def cases(path: Path, repeats: int) -> list[Case]:
 _CHILD = """
 import resource, sys
 from scoreprism import scale
-found = scale.decompose(sys.argv[1], target="y", score="s", engine=sys.argv[2], sample_weight=sys.argv[3] or None)
-assert all(d.interval("reliability").high > 0 for d in found.values())
+sums = scale.aggregate(sys.argv[1], target="y", score="s", engine=sys.argv[2], sample_weight=sys.argv[3] or None)
+assert all(sums.decompose(loss).interval("reliability").high > 0 for loss in ("log", "brier"))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,10 @@ from benchmarks.scale_statistics.laws import LAWS
 from benchmarks.statistics.scenarios import SCORES, Draw, gauss, mean_q
 from scoreprism import scale
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._fitting.chain_fit import decompose_each, parse_losses
 from scoreprism._fitting.fitted_laws import between
-from scoreprism._fitting.learners import parse_calibrator
 from scoreprism.decomposition import Chain, Decomposition, Level
-from scoreprism.scale import Partial
+from scoreprism.scale import Sums
 from scoreprism.scale._shift import _mix, _stale
-from scoreprism.scale._sums_to_sample import Options, bound_quantisation, fit_sums
 
 Numbers = dict[str, float]
 LOSSES = ("brier", "log")
@@ -57,16 +53,13 @@ def terms(rng: np.random.Generator, law: str, n: int, plain: bool, q: bool = Fal
     weight = None if draw.weight is None else "w"
     rows = frame(draw, q=draw.q) if q else frame(draw)
     seed = int(rng.integers(2**31))
-    partial = scale.summarize(rows, target="y", score="s", sample_weight=weight, loss=LOSSES, q="q" if q else None)
-    found: Any = partial.decompose(random_state=seed)
+    sums = scale.aggregate(rows, target="y", score="s", sample_weight=weight, loss=LOSSES, q="q" if q else None)
     numbers = {}
     for loss in LOSSES:
-        numbers |= described(found[loss], f"scale/{loss}")
-    if plain:
-        options = {"random_state": seed, "sample_weight": draw.weight}
-        chain = scoreprism.decompose(draw.y, draw.s, **options).chain
-        for loss in LOSSES:
-            numbers |= described(chain.decompose(loss), f"plain/{loss}")
+        numbers |= described(sums.decompose(loss, random_state=seed), f"scale/{loss}")
+        if plain:
+            options = {"loss": loss, "random_state": seed, "sample_weight": draw.weight}
+            numbers |= described(scoreprism.decompose(draw.y, draw.s, **options), f"plain/{loss}")
     return numbers
 
 
@@ -84,15 +77,11 @@ def chunks(law: str, n: int, seed: int) -> Any:
 def quantisation(rng: np.random.Generator, law: str, n: int, cells: int, plain: bool) -> Numbers:
     """What summing by cell does to the terms: against the same fitted maps at the score of every row."""
     seed = int(rng.integers(2**31))
-    partial = _partial(law, n, seed, cells)
-    losses = parse_losses(list(LOSSES))
-    options = Options(losses, parse_calibrator("auto", 2), FOLDS, "debiased", 0)
-    lines, chain = fit_sums(partial, options)
-    summed, numbers = decompose_each(chain, losses, "debiased", None), {"keys": float(partial.n_keys)}
-    exact = _by_row(chain, law, n, seed)
+    sums = _aggregate(law, n, seed, cells)
+    summed, numbers = {loss: sums.decompose(loss) for loss in LOSSES}, {"keys": float(sums.n_keys)}
+    exact = _by_row(summed[LOSSES[0]].chain, law, n, seed)
     for loss in LOSSES:
-        bound = bound_quantisation(partial, lines, chain, losses[loss], None)
-        numbers |= {f"{loss}/bound": bound}
+        numbers |= {f"{loss}/bound": summed[loss].quantisation_error}
         for name in summed[loss].names:
             key = f"{loss}/{name}"
             numbers |= {f"{key}/error": summed[loss].terms[name] - exact[key], f"{key}/truth": exact[key]}
@@ -100,9 +89,9 @@ def quantisation(rng: np.random.Generator, law: str, n: int, cells: int, plain: 
     return numbers | (_against_plain(summed, law, n, seed) if plain else {})
 
 
-def _partial(law: str, n: int, seed: int, cells: int) -> Partial:
+def _aggregate(law: str, n: int, seed: int, cells: int) -> Sums:
     parts = (
-        scale.summarize(frame(draw, f=fold), target="y", score="s", cv_column="f", cells=cells, loss=LOSSES)
+        scale.aggregate(frame(draw, f=fold), target="y", score="s", fold_column="f", cells=cells, loss=LOSSES)
         for draw, fold in chunks(law, n, seed)
     )
     return sum(parts)  # type: ignore[return-value]
@@ -135,13 +124,11 @@ def _against_plain(summed: Any, law: str, n: int, seed: int) -> Numbers:
     y, s = (np.concatenate([getattr(draw, name) for draw, _ in parts]) for name in ("y", "s"))
     fold: IntArray = np.concatenate([one for _, one in parts])
     splits = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(FOLDS)]
-    chain = scoreprism.decompose(y, s, cv=splits).chain
-    found = {loss: chain.decompose(loss) for loss in LOSSES}
-    return {
-        f"{loss}/{name}/plain": summed[loss].terms[name] - found[loss].terms[name]
-        for loss in LOSSES
-        for name in found[loss].names
-    }
+    numbers = {}
+    for loss in LOSSES:
+        found = scoreprism.decompose(y, s, loss=loss, cv=splits)
+        numbers |= {f"{loss}/{name}/plain": summed[loss].terms[name] - value for name, value in found.terms.items()}
+    return numbers
 
 
 # ── why the loss changed ────────────────────────────────────────────────────────────────────────────────
@@ -150,18 +137,16 @@ def _against_plain(summed: Any, law: str, n: int, seed: int) -> Numbers:
 def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
     """The split of a change by mix and law, and what the map of the first period does in the second."""
     rows = [frame(LAWS[law].sample(n, rng)) for law in (before, after)]
-    base, now = (scale.summarize(part, target="y", score="s", loss=LOSSES) for part in rows)
-    losses = parse_losses(list(LOSSES))
-    options = Options(losses, parse_calibrator("auto", 2), FOLDS, "debiased", int(rng.integers(2**31)))
-    old, new = (fit_sums(partial, options)[1] for partial in (base, now))
-    numbers = {}
-    for name, loss in losses.items():
-        periods = [SimpleNamespace(risk=0.0, partial=partial, clip=None) for partial in (now, base)]
-        found = _mix(*periods, loss, LEVEL) | _stale(new, old, loss, None, LEVEL)
+    base, now = (scale.aggregate(part, target="y", score="s", loss=LOSSES) for part in rows)
+    seed, numbers = int(rng.integers(2**31)), {}
+    for name in LOSSES:
+        new, old = (sums.decompose(name, random_state=seed) for sums in (now, base))
+        loss = new.loss
+        found = _mix(new, old, loss, LEVEL) | _stale(new.chain, old.chain, loss, None, LEVEL)
         for part, ends in found.items():
             keys = ("value", "error", "low", "high")
             numbers |= {f"{name}/{part}/{key}": float(end) for key, end in zip(keys, ends, strict=True)}
-        numbers |= {f"{name}/{part}/truth": value for part, value in _stale_truth(old, after, loss).items()}
+        numbers |= {f"{name}/{part}/truth": value for part, value in _stale_truth(old.chain, after, loss).items()}
     return numbers
 
 

@@ -106,7 +106,8 @@ def close(a, b, tolerance=1e-9):
 
 
 def test_the_command_gives_the_numbers_of_the_library(data):
-    d = scale.decompose("data/*.parquet", target="y", score="p", sample_weight="w", loss=["log", "brier"])
+    sums = scale.aggregate("data/*.parquet", target="y", score="p", sample_weight="w")
+    d = {loss: sums.decompose(loss) for loss in ("log", "brier")}
     found = answer("data/*.parquet", *ONE, "--weight", "w")
     for loss in ("log", "brier"):
         mine = terms(found, loss=loss)
@@ -181,7 +182,7 @@ def test_summaries_from_cells_are_those_of_rows(table, column):
     y, s, w = table["y"].to_numpy(), table[column].to_numpy(), table["w"].to_numpy()
     inside = (s > 0) & (s < 1)
     frame = table.filter(pl.Series(inside))
-    partial = scale.summarize(frame, target="y", score=column, sample_weight="w")
+    partial = scale.aggregate(frame, target="y", score=column, sample_weight="w")
     cells, tolerance = SummedScores.of(partial), 1e-9 if partial.exact else 2e-4
     assert partial.exact == (column == "grade")
     found = metrics_of(cells, 0.95)
@@ -192,17 +193,17 @@ def test_summaries_from_cells_are_those_of_rows(table, column):
     slope = metrics.calibration_slope(y, s, sample_weight=w).interval(0.95)
     assert found.intervals["calibration_slope"].low == pytest.approx(slope.low, abs=10 * tolerance)
     area = metrics.auc(y, s).std_error
-    plain = metrics_of(SummedScores.of(scale.summarize(frame, target="y", score=column)), 0.95)
+    plain = metrics_of(SummedScores.of(scale.aggregate(frame, target="y", score=column)), 0.95)
     assert plain.std_error["auc"] == pytest.approx(area, rel=0.02)
     ratio = metrics.observed_expected_ratio(y, s, sample_weight=w)
     assert float(found.estimates["observed_expected_ratio"]) == pytest.approx(float(ratio), rel=1e-12)
     z = calibration_test(y, s, method="spiegelhalter").statistic
-    own = spiegelhalter_of(SummedScores.of(scale.summarize(frame, target="y", score=column)))
+    own = spiegelhalter_of(SummedScores.of(scale.aggregate(frame, target="y", score=column)))
     assert abs(own) == pytest.approx(abs(z), rel=1e-9 if partial.exact else 1e-4)
 
 
 def test_curves_and_grades_hold_every_row(table):
-    cells = SummedScores.of(scale.summarize(table, target="y", score="p"))
+    cells = SummedScores.of(scale.aggregate(table, target="y", score="p"))
     y, s = table["y"].to_numpy(), table["p"].to_numpy()
     grades = grades_of(cells, 0.95)
     assert sum(g.rows for g in grades) == len(y)
@@ -221,12 +222,12 @@ def test_curves_and_grades_hold_every_row(table):
 
 
 def test_every_distinct_score_is_a_grade(table):
-    cells = SummedScores.of(scale.summarize(table, target="y", score="grade"))
+    cells = SummedScores.of(scale.aggregate(table, target="y", score="grade"))
     values = dict(table.group_by("grade").agg(pl.col("y").mean()).iter_rows())
     if len(values) <= 20:
         assert {g.least: g.rate for g in grades_of(cells, 0.95)} == pytest.approx(values)
     few = table.with_columns(step=(pl.col("p") * 4).round() / 4)
-    grades = grades_of(SummedScores.of(scale.summarize(few, target="y", score="step")), 0.95)
+    grades = grades_of(SummedScores.of(scale.aggregate(few, target="y", score="step")), 0.95)
     assert [g.least for g in grades] == sorted(few["step"].unique())
 
 
@@ -241,7 +242,7 @@ def test_sums_of_days_add_up_to_the_whole(data):
     whole = answer("data", *args)
     close(terms(kept), terms(whole), 1e-12)
     assert kept["origin"]["details"] == {"files of sums": 3}
-    assert scale.Partial.from_json(Path("day0.json").read_text()).settings.keys == ("side", "day")
+    assert scale.Sums.from_json(Path("day0.json").read_text()).settings.keys == ("side", "day")
     call("report", "--sums", "day*.json", "--save-sums", "all.json", "-o", "all.txt", "-q")
     assert terms(answer("--sums", "all.json")) == terms(kept)
     assert set(answer("--sums", "all.json", "--loss", "spherical")["models"]["p"]["losses"]) == {"spherical"}
@@ -258,15 +259,17 @@ def test_a_kept_sum_is_not_replaced_without_force(data):
     assert "a file that is read must not be replaced" in again.stderr
 
 
-def test_partials_that_do_not_fit_are_named(data):
+def test_sums_that_do_not_fit_are_named(data):
     call("report", "data", *ONE, "--save-sums", "a.json", "-o", "a.txt")
     call("report", "data", *ONE, "--cells", "64", "--save-sums", "b.json", "-o", "b.txt")
     found = call("report", "--sums", "?.json", code=2)
-    assert "b.json: partials must have the same cells to be added; got 1024 and 64." in found.stderr
+    assert "b.json: sums must have the same cells to be added; got 1024 and 64." in found.stderr
     Path("b.json").write_text(Path("a.json").read_text()[:-40])
-    assert "error: b.json: a partial must be JSON; got " in call("diagnose", "--sums", "?.json", code=2).stderr
+    assert "error: b.json: the sums must be JSON; got " in call("diagnose", "--sums", "?.json", code=2).stderr
     Path("b.json").write_text('{"partial_version": 99}')
-    assert "b.json: partial_version must be" in call("diagnose", "--sums", "?.json", code=2).stderr
+    assert (
+        "b.json: the sums must be of version 3; got version 99" in call("diagnose", "--sums", "?.json", code=2).stderr
+    )
     assert "which matches none" in call("diagnose", "--sums", "none/*.json", code=2).stderr
 
 
@@ -422,7 +425,7 @@ def test_gates_at_scale(data):
 
 def test_the_last_of_many_periods_are_shown(table, monkeypatch):
     monkeypatch.setattr("scoreprism.report._segment_section.MOST_PERIODS", 2)
-    report = summarize_sums(scale.summarize(table, target="y", score="p", time="day"), sections=["segments"])
+    report = summarize_sums(scale.aggregate(table, target="y", score="p", time="day"), sections=["segments"])
     assert [row[0] for row in report.tables["segments-1-1"].rows] == ["2026-03", "2026-04"]
     (said,) = left_out(report)
     assert (said.n, said.facts["reason"], said.facts["total"]) == (2, "last", 4)
@@ -437,7 +440,7 @@ def test_the_largest_segments_with_enough_of_both_outcomes_are_shown(table, monk
     monkeypatch.setattr("scoreprism.report._segment_section.MOST", 1)
     calm = table.filter((pl.col("side") == "right") & (pl.col("y") == 0)).with_columns(side=pl.lit("calm"))
     rows = pl.concat([table, calm])  # a third segment, of one outcome only
-    report = summarize_sums(scale.summarize(rows, target="y", score="p", by="side"), sections=["segments"])
+    report = summarize_sums(scale.aggregate(rows, target="y", score="p", segments="side"), sections=["segments"])
     assert [row[0] for row in report.tables["segments-1-1"].rows] == ["right"]
     found = {one.facts["reason"]: one for one in left_out(report)}
     assert (found["most"].n, found["most"].facts["total"]) == (1, 2)
@@ -452,7 +455,7 @@ def test_sums_are_tested_as_rows_are():
         rng = np.random.default_rng(seed)
         p = rng.random(3000)
         y = (rng.random(3000) < p).astype(int)
-        sums = scale.summarize(pl.DataFrame({"y": y, "p": p}), target="y", score="p", loss="brier")
+        sums = scale.aggregate(pl.DataFrame({"y": y, "p": p}), target="y", score="p", loss="brier")
         test = summarize_sums(sums, sections=["verdict"]).models["p"].tests["calibration"]
         assert test.method == "min-p of cells"
         assert test.pvalue == test.components["min-p of cells"]["pvalue"]
@@ -475,13 +478,15 @@ def test_which_p_value_is_told(cells, expected):
 
 def test_infinite_losses_are_counted(table):
     sure = table.with_columns(p=pl.when(pl.col("p") < 0.05).then(0.0).when(pl.col("p") > 0.7).then(1.0).otherwise("p"))
-    report = summarize_sums(scale.summarize(sure, target="y", score="p"))
+    report = summarize_sums(scale.aggregate(sure, target="y", score="p"))
     wrong = sure.filter((pl.col("p") - pl.col("y")).abs() == 1).height
     assert sure.filter((pl.col("p") == 1) & (pl.col("y") == 0)).height > 0
     (said,) = (one for one in report["verdict"].findings if one.kind == "infinite_loss")
     assert said.n == wrong
     report.to_html()
-    parts = summarize_sums(scale.summarize(sure, target="y", score="p", by="side", time="day"), sections=["segments"])
+    parts = summarize_sums(
+        scale.aggregate(sure, target="y", score="p", segments="side", time="day"), sections=["segments"]
+    )
     mark = parts.models["p"].decompositions["log"].floored._mark  # parts are judged at the floor of the whole
     for key in ("segments-1-1", "segments-1-2"):
         assert mark in [column.title for column in parts.tables[key].columns]
@@ -491,7 +496,7 @@ def test_infinite_losses_are_counted(table):
 
 def test_many_segments_and_rare_ones(table):
     many = table.with_columns(cell=pl.col("id") % 37, rare=pl.when(pl.col("id") < 5).then(pl.lit("few")))
-    sums = scale.summarize(many, target="y", score="p", by=["cell", "rare"])
+    sums = scale.aggregate(many, target="y", score="p", segments=["cell", "rare"])
     section = summarize_sums(sums, loss="brier", sections=["segments"])["segments"]
     found = {one.facts["reason"]: one for one in section.findings if one.kind == "left_out"}
     assert (found["most"].n, found["most"].facts["total"]) == (24, 37)
@@ -503,7 +508,7 @@ def test_many_segments_and_rare_ones(table):
 
 def test_periods_that_are_numbers_are_in_their_order(table):
     late = table.with_columns(week=8 + pl.col("id") // 1500)
-    section = summarize_sums(scale.summarize(late, target="y", score="p", time="week"), loss="brier")["segments"]
+    section = summarize_sums(scale.aggregate(late, target="y", score="p", time="week"), loss="brier")["segments"]
     tables = {t.key: [row[:2] for row in t.rows] for t in section.tables}
     assert [str(row[0]) for row in tables["segments-1-1"]] == ["8", "9", "10", "11"]
     assert tables["drift-1-1"] == [("9", "8"), ("10", "8"), ("11", "8")]
@@ -548,7 +553,7 @@ def _rare(rows: int, periods: int):
 
 
 def test_rare_events_are_shown_with_digits_that_say_something():
-    partial = scale.summarize(_rare(200_000, 1), target="y", score="s")
+    partial = scale.aggregate(_rare(200_000, 1), target="y", score="s")
     report = summarize_sums(partial)
     bins = next(t for section in report.sections for t in section.tables if t.key == "grades-1")
     assert bins.title == "Bins of s"  # cells near 0 hold too many rows for equal ones
@@ -561,7 +566,7 @@ def test_rare_events_are_shown_with_digits_that_say_something():
 
 
 def test_a_page_on_periods_reads_well():
-    report = summarize_sums(scale.summarize(_rare(60_000, 2), target="y", score="s", time="day"))
+    report = summarize_sums(scale.aggregate(_rare(60_000, 2), target="y", score="s", time="day"))
     section = next(section for section in report.sections if section.key == "segments")
     assert "in months 2025" not in section.meaning  # "day 2025-01", not the heading of a table
     (change,) = (one for one in section.findings if one.kind == "changed")

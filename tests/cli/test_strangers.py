@@ -184,7 +184,7 @@ def test_cut_off_files_at_scale(here):
     refused = call("report", "a.csv", "b.csv", *ONE, "--as-given", "--strict", code=2)
     assert refused.stderr == STRICT.format(name="b.csv").replace("'b.csv': the", "'b.csv': in 'b.csv', the")
     with pytest.warns(DoubtfulFileWarning) as caught:
-        scale.summarize("b.csv", target="y", score="p")
+        scale.aggregate("b.csv", target="y", score="p")
     assert str(caught[0].message) == f"'b.csv' may not be complete: {words}."
 
 
@@ -285,11 +285,11 @@ def test_checksums_at_scale_are_an_option(parquet):
     with pytest.raises(InputError, match=wrong):
         scale.scan("bad.parquet", verify_checksums=True)
     with pytest.warns(DoubtfulFileWarning, match="The files have no checksums: nothing was verified"):
-        scale.summarize("plain.parquet", target="y", score="p", verify_checksums=True)
+        scale.aggregate("plain.parquet", target="y", score="p", verify_checksums=True)
     whole = scale.decompose("whole.parquet", **columns, verify_checksums=True)
     assert whole.terms == scale.decompose("whole.parquet", **columns).terms
     with pytest.raises(InputError, match="verify_checksums must come with files; got DataFrame"):
-        scale.summarize(pl.read_parquet("whole.parquet"), target="y", score="p", verify_checksums=True)
+        scale.aggregate(pl.read_parquet("whole.parquet"), target="y", score="p", verify_checksums=True)
 
     call("diagnose", "bad.parquet", *ONE, "--engine", "polars")
     refused = call("diagnose", "bad.parquet", *ONE, "--engine", "polars", "--verify-checksums", code=2)

@@ -88,7 +88,7 @@ def scaled():
     rows = {"y": (rng.random(600) < p).astype(int), "s": p, "g": np.arange(600) % 2}
     import polars as pl
 
-    return scale.decompose(pl.DataFrame(rows), target="y", score="s", loss="brier", by="g").to_json()
+    return scale.decompose(pl.DataFrame(rows), target="y", score="s", loss="brier", segments="g").to_json()
 
 
 def partial():
@@ -96,7 +96,7 @@ def partial():
     p = np.round(rng.random(100), 1)
     import polars as pl
 
-    return scale.summarize(
+    return scale.aggregate(
         pl.DataFrame({"y": (rng.random(100) < p).astype(int), "s": p}), target="y", score="s"
     ).to_json()
 
@@ -104,7 +104,7 @@ def partial():
 READERS = {
     "decomposition": (decomposition, Decomposition.from_json),
     "scaled decomposition": (scaled, scale.ScaledDecomposition.from_json),
-    "partial": (partial, scale.Partial.from_json),
+    "partial": (partial, scale.Sums.from_json),
 }
 
 

@@ -12,7 +12,6 @@ import scoreprism
 from scoreprism import scale
 from scoreprism._findings.wording import write_amount
 from scoreprism.losses import get_loss
-from tests.chains import decompose_losses
 
 
 def rough(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -70,12 +69,12 @@ def test_sentences_give_the_end_that_holds_for_any_shape():
 
 def test_sums_and_rows_say_the_same():
     y, s = rough()
-    rows = decompose_losses(y, s, losses=["brier", "log"])
-    sums = scale.decompose(pl.DataFrame({"y": y, "s": s}), target="y", score="s", loss=["brier", "log"])
-    for name, found in sums.items():
-        kinds = [[(one.kind, one.term) for one in each.summary().findings] for each in (found, rows[name])]
+    sums = scale.aggregate(pl.DataFrame({"y": y, "s": s}), target="y", score="s")
+    for loss in ("brier", "log"):
+        found, rows = sums.decompose(loss), scoreprism.decompose(y, s, loss=loss)
+        kinds = [[(one.kind, one.term) for one in each.summary().findings] for each in (found, rows)]
         assert kinds[0] == kinds[1]
-        assert found.calibration_pvalue == pytest.approx(rows[name].calibration_pvalue, abs=0.05)
+        assert found.calibration_pvalue == pytest.approx(rows.calibration_pvalue, abs=0.05)
 
 
 def test_maps_of_several_classes_by_passes_claim_smooth_laws_only():
@@ -85,7 +84,7 @@ def test_maps_of_several_classes_by_passes_claim_smooth_laws_only():
     y = (rng.random((2000, 1)) > law.cumsum(axis=1)).sum(axis=1).clip(0, 2)
     frame = pl.DataFrame({f"p_{k}": law[:, k] for k in range(3)}).with_columns(y=pl.Series(y), id=pl.int_range(2000))
     score = ["p_0", "p_1", "p_2"]
-    found = scale.decompose(frame, target="y", score=score, loss="log", calibrator="temperature", key="id")
+    found = scale.decompose(frame, target="y", score=score, loss="log", calibrator="temperature", fold_key="id")
     assert found.interval("reliability").method == "bracket"
     first = found.summary().findings[0]
     assert [where for where, _ in first.facts["ends"]] == ["smooth"]

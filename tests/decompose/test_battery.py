@@ -753,8 +753,8 @@ SURFACES: dict[str, Surface] = {
     ),
     # at scale, and the command line
     "scale.decompose": frames(lambda *a, **o: scale.decompose(*a, **o, **BRIER, calibrator="platt", cells=16).terms),
-    "scale.summarize": frames(
-        lambda *a, **o: scale.summarize(*a, **o, cells=16).decompose(loss="brier", calibrator="platt").terms
+    "scale.aggregate": frames(
+        lambda *a, **o: scale.aggregate(*a, **o, cells=16).decompose(loss="brier", calibrator="platt").terms
     ),
     "scale.apply": Surface(
         lambda g: scale.apply(frame_of(Given(g.p, g.p)), PLATT, score="p")["calibrated"],
@@ -1076,7 +1076,7 @@ NO_BORDER = {
     "decomposition.Decomposition": "a result", "datasets.AppendixELaw": "a law, whose q is a function of X",
     "datasets.CopulaLaw": "a law, whose q is a function of X", "datasets.SquareLaw": "the same",
     "datasets.Draw": "a result", "datasets.GermanCredit": "a result",
-    "scale.Partial": "sums, made by summarize", "metrics.LocalRegression": "a smoother, called with parsed rows",
+    "scale.Sums": "sums, made by summarize", "metrics.LocalRegression": "a smoother, called with parsed rows",
 }  # fmt: skip
 
 

@@ -469,10 +469,10 @@ def rows(n=4000, *, exact=True):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_at_the_floor_are_those_of_clip(exact, weighted):
     data = rows(exact=exact).with_columns(w=pl.Series(np.random.default_rng(1).gamma(2.0, 1.0, 4000)))
-    how = {"target": "y", "score": "p", "loss": "log", "by": "g", "time": "t", "random_state": 0}
+    how = {"target": "y", "score": "p", "loss": "log", "segments": "g", "time": "t", "random_state": 0}
     how |= {"sample_weight": "w"} if weighted else {}
     found, clipped = scale.decompose(data, **how), scale.decompose(data, clip=1 / 8000, **how)
-    assert found.partial.exact == exact
+    assert found.sums.exact == exact
     assert found.risk == math.inf
     twin = found.floored
     assert twin.clip == 1 / 8000
@@ -523,7 +523,7 @@ def test_several_classes_at_scale(calibrator):
         {"y": y, **{f"p{k}": s[:, k] for k in range(3)}, "g": np.arange(900) % 2, "f": np.arange(900) % 4}
     )
     how = {"target": "y", "score": ["p0", "p1", "p2"], "classes": [0, 1, 2], "calibrator": calibrator, "loss": "log"}
-    how |= {"by": "g", "cv_column": "f", "random_state": 0}
+    how |= {"segments": "g", "fold_column": "f", "random_state": 0}
     found, clipped = scale.decompose(data, **how), scale.decompose(data, clip=1 / 1800, **how)
     assert found.risk == math.inf
     assert found.floored.terms == pytest.approx(clipped.terms, rel=0, abs=1e-14)  # sums of two passes
@@ -534,7 +534,7 @@ def test_several_classes_at_scale(calibrator):
 
 def test_report_from_sums_goes_on():
     data = rows()
-    found = summarize_sums(scale.summarize(data, target="y", score="p", by="g", time="t"))
+    found = summarize_sums(scale.aggregate(data, target="y", score="p", segments="g", time="t"))
     mark = "with scores kept 0.00013 from 0 and 1"  # 1/8000
     assert found.headline.startswith("The log loss of p is infinite")
     assert f"W{mark[1:]} it is " in found.headline

@@ -305,19 +305,24 @@ def table(n: int = 6000) -> pl.DataFrame:
     })  # fmt: skip
 
 
+def both(sums: scale.Sums) -> dict[str, Any]:
+    return {loss: everything(sums.decompose(loss)) for loss in ("log", "brier")}
+
+
 @case("scale")
 def _() -> Any:
     rows = table()
     found = {
-        name: {loss: everything(d) for loss, d in scale.decompose(rows, target="y", score="s", **options).items()}
+        name: both(scale.aggregate(rows, target="y", score="s", **options))
         for name, options in {
             "exact": {}, "few cells": {"cells": 64}, "weights": {"sample_weight": "w"}, "q": {"q": "q"},
         }.items()
     }  # fmt: skip
-    found["text"] = {k: repr(d) for k, d in scale.decompose(rows, target="y", score="s", by="part").items()}
-    partial_ = scale.summarize(rows, target="y", score="s")
+    parts = scale.aggregate(rows, target="y", score="s", segments="part")
+    found["text"] = {loss: repr(parts.decompose(loss)) for loss in ("log", "brier")}
+    sums = scale.aggregate(rows, target="y", score="s")
     found["json"] = {
-        key: value for key, value in json.loads(partial_.to_json()).items() if isinstance(value, (int, float, str))
+        key: value for key, value in json.loads(sums.to_json()).items() if isinstance(value, (int, float, str))
     }
     return found
 
@@ -328,14 +333,12 @@ def _() -> Any:
 
     with duckdb.connect() as connection:
         connection.register("rows", table().to_arrow())
-        found = scale.decompose(connection.sql("SELECT * FROM rows"), target="y", score="s")
-        return {loss: everything(d) for loss, d in found.items()}
+        return both(scale.aggregate(connection.sql("SELECT * FROM rows"), target="y", score="s"))
 
 
 @case("drift")
 def _() -> Any:
-    found = scale.decompose(table(), target="y", score="s", time="day", every="month")
-    drift = found["log"].drift()
+    drift = scale.decompose(table(), target="y", score="s", time="day", period="month").drift()
     return {
         "text": repr(drift), "values": drift.to_dict(), "p": drift.pvalues(),
         "mix": repr(drift.mix()), "stale": repr(drift.stale()),
@@ -346,8 +349,8 @@ def _() -> Any:
 def _() -> Any:
     y, s, _ = classes(3000, 3, 71)
     rows = pl.DataFrame({"y": np.array(["a", "b", "c"])[y], "a": s[:, 0], "b": s[:, 1], "c": s[:, 2]})
-    found = scale.decompose(rows, target="y", score=["a", "b", "c"])
-    return {loss: everything(d) for loss, d in found.items()}
+    options: Any = {"target": "y", "score": ["a", "b", "c"]}
+    return {loss: everything(scale.decompose(rows, loss=loss, **options)) for loss in ("log", "brier")}
 
 
 # ── reports and commands ────────────────────────────────────────────────────────────────────────────
@@ -406,7 +409,7 @@ def _() -> Any:
 
 @case("report, from sums")
 def _() -> Any:
-    made = report.summarize_sums(scale.summarize(table(), target="y", score="s", by="part"))
+    made = report.summarize_sums(scale.aggregate(table(), target="y", score="s", segments="part"))
     return _steady(str(made))
 
 

@@ -369,7 +369,7 @@ def with_a_law_that_overfits():
 def from_sums():
     X, y, s = rows(2000)
     data = pl.DataFrame({"y": y, "s": s, "g": (X[:, 1] > 0).astype(int)})
-    return scale.decompose(data, target="y", score="s", by="g", loss="brier")
+    return scale.decompose(data, target="y", score="s", segments="g", loss="brier")
 
 
 def from_sums_over_time():

@@ -394,7 +394,7 @@ def test_sums_say_what_rows_say():
     p = rng.uniform(0.1, 0.9, 3000).round(2)
     y = (rng.random(3000) < p + 0.04 * np.where(np.round(100 * p) % 2 == 0, 1.0, -1.0)).astype(int)
     rows = summarize(y, {"s": p}, loss="brier", sections=["verdict"])
-    partial = scale.summarize(pl.DataFrame({"y": y, "s": p}), target="y", score="s", loss="brier")
+    partial = scale.aggregate(pl.DataFrame({"y": y, "s": p}), target="y", score="s", loss="brier")
     sums = summarize_sums(partial, sections=["verdict"])
 
     ours, theirs = ({one.kind: one for one in found.models["s"].findings} for found in (sums, rows))

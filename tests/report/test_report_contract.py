@@ -132,7 +132,9 @@ def law(n=1200, seed=0):
 def _sums():
     x, y, q, bold = law(4000)
     frame = pl.DataFrame({"y": y, "bold": bold, "q": q, "side": x[:, 1] > 0, "month": np.arange(4000) // 1000})
-    return {name: scale.summarize(frame, target="y", score=name, by="side", time="month") for name in ("bold", "q")}
+    return {
+        name: scale.aggregate(frame, target="y", score=name, segments="side", time="month") for name in ("bold", "q")
+    }
 
 
 def one_model():

@@ -165,7 +165,7 @@ def test_periods_are_in_order_when_segments_start_at_different_times():
     rows, _ = made((1.0, 1.0, 1.0, 1.0), 300, label=lambda k: f"2026-{k + 1:02d}")
     rows = rows.with_columns(region=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("a")).otherwise(pl.lit("b")))
     late = rows.filter((pl.col("region") == "b") | (pl.col("t") > "2026-02"))  # region a starts in March
-    drift = scale.decompose(late, target="y", score="p", time="t", by="region", loss="brier").drift()
+    drift = scale.decompose(late, target="y", score="p", time="t", segments="region", loss="brier").drift()
     assert [after for after, _ in drift.pairs] == ["2026-02", "2026-03", "2026-04"]
 
 
@@ -325,7 +325,7 @@ def test_scores_that_the_baseline_does_not_reach_are_told(ends):
 
 
 def test_infinite_losses_have_no_split():
-    part = SimpleNamespace(risk=math.inf, partial=None)
+    part = SimpleNamespace(risk=math.inf, sums=None)
     assert all(math.isnan(end) for ends in _mix(part, part, None, 0.95).values() for end in ends)
 
 

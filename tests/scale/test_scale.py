@@ -20,7 +20,6 @@ from scoreprism.losses import from_entropy
 from scoreprism.scale._column_settings import period_label
 from scoreprism.scale._expressions import cell_of, edges
 from scoreprism.scale._sums_to_sample import draw_folds, place_lines, pool_folds
-from tests.chains import decompose_losses
 from tests.findings import select
 
 
@@ -50,12 +49,7 @@ def plain(data: pl.DataFrame, **options):
     """`decompose` of the rows with the folds of the column."""
     fold = data["fold"].to_numpy()
     cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
-    loss = options.pop("loss", "log")
-    several = isinstance(loss, (list, tuple))
-    found = decompose_losses(
-        data["y"].to_numpy(), data["s"].to_numpy(), losses=loss if several else [loss], cv=cv, **options
-    )
-    return found if several else next(iter(found.values()))
+    return scoreprism.decompose(data["y"].to_numpy(), data["s"].to_numpy(), cv=cv, **options)
 
 
 def assert_same(ours, theirs, tolerance: float = 1e-12) -> None:
@@ -87,46 +81,57 @@ def assert_same(ours, theirs, tolerance: float = 1e-12) -> None:
 def test_sums_of_few_scores_give_what_the_rows_give(weighted, levels, form):
     data = rows()
     columns = {"q": "q", "latent": "pi"}
-    ours = scale.decompose(
-        data,
-        target="y",
-        score="s",
-        cv_column="fold",
-        form=form,
-        sample_weight="w" if weighted else None,
+    sums = scale.aggregate(
+        data, target="y", score="s", fold_column="fold", sample_weight="w" if weighted else None,
         **{level: columns[level] for level in levels},
-    )
+    )  # fmt: skip
     given = {level: data[columns[level]].to_numpy() for level in levels}
     weight = data["w"].to_numpy() if weighted else None
-    theirs = plain(data, loss=["log", "brier"], sample_weight=weight, form=form, **given)
-    for name, found in ours.items():
-        assert found.partial.exact
+    assert sums.exact
+    for loss in ("log", "brier"):
+        found = sums.decompose(loss, form=form)
         assert found.quantisation_error == 0.0
-        assert_same(found, theirs[name])
+        assert_same(found, plain(data, loss=loss, sample_weight=weight, form=form, **given))
 
 
 def test_plugin_form_and_other_calibrators():
     data = rows()
     for calibrator in ("isotonic", "platt", "beta", "kernel"):
         options = {"form": "plugin", "calibrator": calibrator, "loss": "brier"}
-        ours = scale.decompose(data, target="y", score="s", cv_column="fold", **options)
+        ours = scale.decompose(data, target="y", score="s", fold_column="fold", **options)
         assert_same(ours, plain(data, **options))
 
 
 def test_any_loss_of_few_scores():
     data = rows()
     own = from_entropy(lambda q: q[:, 1] - q[:, 1] ** 3, name="lopsided")
-    asked = ["tsallis", "beta", "elementary", "spherical", "ranked-probability", own]
-    ours = scale.decompose(data, target="y", score="s", cv_column="fold", loss=asked)
-    theirs = plain(data, loss=asked)
-    assert list(ours) == list(theirs)
-    for name, found in ours.items():
-        assert_same(found, theirs[name], 1e-11)
+    sums = scale.aggregate(data, target="y", score="s", fold_column="fold")
+    for loss in ("tsallis", "beta", "elementary", "spherical", "ranked-probability", own):
+        assert_same(sums.decompose(loss), plain(data, loss=loss), 1e-11)
+
+
+def test_the_next_loss_by_the_same_laws():
+    """`d.chain` holds the laws that were fitted: another loss by them is that of a fit of its own."""
+    sums = scale.aggregate(rows(digits=None), target="y", score="s", cells=64)
+    first = sums.decompose("log")
+    second, own = first.chain.decompose("brier"), sums.decompose("brier")
+    assert_same(second, own)
+    assert second.quantisation_error == own.quantisation_error > 0.0
+    assert [one.kind for one in second.findings] == [one.kind for one in own.findings]
+    clipped = scale.aggregate(rows(), target="y", score="s", clip=0.1).decompose("log").chain
+    assert clipped.decompose("brier").clip == 0.1
+    with pytest.raises(InputError, match="clip must be that of the sums; got 0.2 and 0.1"):
+        clipped.decompose("brier", clip=0.2)
+
+
+def test_a_decomposition_is_of_one_loss():
+    with pytest.raises(InputError, match="loss must be one loss; got a list of 2"):
+        scale.decompose(rows(100), target="y", score="s", loss=["log", "brier"])
 
 
 def test_segments_and_periods_have_laws_of_their_own():
     data = rows(9000)
-    ours = scale.decompose(data, target="y", score="s", cv_column="fold", by="region", time="day", loss="brier")
+    ours = scale.decompose(data, target="y", score="s", fold_column="fold", segments="region", time="day", loss="brier")
     assert list(ours.segments) == ["north", "south", "west"]
     assert list(ours.periods) == ["2026-01", "2026-02", "2026-03"]
     north = data.filter(pl.col("region") == "north")
@@ -134,7 +139,7 @@ def test_segments_and_periods_have_laws_of_their_own():
     march = data.filter(pl.col("day") >= date(2026, 3, 1))
     assert_same(ours.periods["2026-03"], plain(march, loss="brier"))
     assert_same(
-        ours.partial.only(region="north", day="2026-03").decompose(loss="brier"),
+        ours.sums.only(region="north", day="2026-03").decompose(loss="brier"),
         plain(north.filter(pl.col("day") >= date(2026, 3, 1)), loss="brier"),
     )
     assert ours.segments.terms["reliability"] == pytest.approx(
@@ -144,17 +149,17 @@ def test_segments_and_periods_have_laws_of_their_own():
 
 def test_a_segment_column_may_have_any_name():
     data = rows(1000).with_columns(pl.col("region").alias("self"))
-    found = scale.decompose(data, target="y", score="s", by="self", loss="brier", calibrator="platt")
+    found = scale.decompose(data, target="y", score="s", segments="self", loss="brier", calibrator="platt")
     assert list(found.segments) == ["north", "south", "west"]
-    assert found.partial.only(self="north").n == data.filter(pl.col("self") == "north").height
+    assert found.sums.only(self="north").n == data.filter(pl.col("self") == "north").height
 
 
 def test_segments_that_cannot_be_decomposed_are_named():
     data = rows(2000).with_columns(region=pl.when(pl.col("y") == 1).then(pl.lit("ones")).otherwise(pl.lit("zeros")))
     with pytest.raises(InputError, match="no segment could be decomposed"):
-        scale.decompose(data, target="y", score="s", by="region")
+        scale.decompose(data, target="y", score="s", segments="region")
     mixed = pl.concat([rows(2000), rows(20, seed=3).with_columns(region=pl.lit("tiny"), y=pl.lit(1, pl.Int8))])
-    found = scale.decompose(mixed, target="y", score="s", by="region", loss="log").segments
+    found = scale.decompose(mixed, target="y", score="s", segments="region", loss="log").segments
     assert found.skipped == {"tiny": "the target must hold both outcomes; got only 1. Pass more rows."}
 
 
@@ -179,8 +184,8 @@ def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
     fitted = FitRows(s, y.astype(np.intp), fitting_weights(weight), 2, "probability")
     _, partitions = make_partitions(5, fitted, None, seed, PARTITIONS)
 
-    def shared(partial, cv, seed):
-        table = partial.table
+    def shared(sums, cv, seed):
+        table = sums.table
         place = {key: i for i, key in enumerate(zip(table["key"], table["y"], strict=True))}
         held = np.flatnonzero(np.ones(s.size) if weight is None else weight)
         group = np.array([place[key] for key in zip(s[held], y[held], strict=True)])
@@ -190,20 +195,19 @@ def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
         return np.array(found) / table["w"]
 
     monkeypatch.setattr("scoreprism.scale._sums_to_sample.draw_folds", shared)
-    ours = scale.decompose(data, target="y", score="s", sample_weight="w" if weighted else None)
-    theirs = decompose_losses(y, s, losses=["log", "brier"], sample_weight=weight)
-    for name, found in ours.items():
-        assert found.terms["reliability"] == pytest.approx(theirs[name].terms["reliability"], abs=1e-12)
-        if weighted:  # what a fold holds of Σw² is taken to be as much as of Σw
-            continue
-        assert_same(found, theirs[name], 1e-11)
+    for loss in ("log", "brier"):
+        ours = scale.decompose(data, target="y", score="s", loss=loss, sample_weight="w" if weighted else None)
+        theirs = scoreprism.decompose(y, s, loss=loss, sample_weight=weight)
+        assert ours.terms["reliability"] == pytest.approx(theirs.terms["reliability"], abs=1e-12)
+        if not weighted:  # what a fold holds of Σw² is taken to be as much as of Σw
+            assert_same(ours, theirs, 1e-11)
 
 
 def test_drawn_folds_scatter_as_those_of_rows_do():
     """Ten seeds each: the same mean within what both scatter by, and the scatter itself of the same size."""
     data = rows(3000)
     y, s = data["y"].to_numpy(), data["s"].to_numpy()
-    partial = scale.summarize(data, target="y", score="s")
+    partial = scale.aggregate(data, target="y", score="s")
     ours = [partial.decompose(loss="log", random_state=seed) for seed in range(10)]
     theirs = [scoreprism.decompose(y, s, loss="log", random_state=seed) for seed in range(10)]
     for ask in (lambda d: d.terms["reliability"], lambda d: d.interval("reliability").high):
@@ -216,7 +220,7 @@ def test_drawn_folds_scatter_as_those_of_rows_do():
 
 @pytest.mark.parametrize("digits", [2, None])
 def test_drawn_folds_share_out_the_sums_in_every_partition(digits):
-    partial = scale.summarize(rows(3000, digits), target="y", score="s", sample_weight="w", cells=128)
+    partial = scale.aggregate(rows(3000, digits), target="y", score="s", sample_weight="w", cells=128)
     shares, table = draw_folds(partial, 5, 0), partial.table
     assert shares.shape == (PARTITIONS, 5, table["n"].size)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
@@ -234,7 +238,7 @@ def test_a_row_that_outweighs_its_group_is_in_one_fold():
     light = pl.DataFrame({"y": [0, 1] * 400, "s": [0.3, 0.6] * 400, "w": [1e-6] * 800})
     light = pl.concat([light, light.with_columns(s=pl.col("s") + 0.1)])  # scores that no heavy row has
     heavy = pl.DataFrame({"y": [0, 1], "s": [0.3, 0.6], "w": [1.0, 1.0]})
-    partial = scale.summarize(pl.concat([light, heavy]), target="y", score="s", sample_weight="w")
+    partial = scale.aggregate(pl.concat([light, heavy]), target="y", score="s", sample_weight="w")
     shares = draw_folds(partial, 5, 0)
     heavy = partial.table["w"] > 0.5
     assert heavy.sum() == 2
@@ -244,10 +248,10 @@ def test_a_row_that_outweighs_its_group_is_in_one_fold():
 
 def test_weights_of_zero_are_absent():
     data = rows(3000).with_columns(w=pl.when(pl.col("s") > 0.6).then(0.0).otherwise(1.0))
-    ours = scale.decompose(data, target="y", score="s", sample_weight="w", cv_column="fold", loss="log")
+    ours = scale.decompose(data, target="y", score="s", sample_weight="w", fold_column="fold", loss="log")
     theirs = plain(data, sample_weight=data["w"].to_numpy(), loss="log")
     assert ours.n == (data["w"] > 0).sum()
-    assert ours.partial.n == 3000
+    assert ours.sums.n == 3000
     assert_same(ours, theirs)
     assert ours._mass == pytest.approx(data["w"].sum())
 
@@ -260,7 +264,7 @@ def test_few_surprises_are_counted_in_rows(sure):
     y = (np.arange(4000) % 2 == 1) ^ (np.arange(4000) < (2000 if sure == 0.5 else 2))
     data = data.with_columns(s=pl.Series(s), y=pl.Series(y).cast(pl.Int8), fold=pl.int_range(pl.len()) // 2 % 4)
     options = {"loss": "brier", "calibrator": "platt"}
-    ours, theirs = scale.decompose(data, target="y", score="s", cv_column="fold", **options), plain(data, **options)
+    ours, theirs = scale.decompose(data, target="y", score="s", fold_column="fold", **options), plain(data, **options)
     said = [[one.value for one in select(found.findings, "few_surprises")] for found in (ours, theirs)]
     assert said[0] == pytest.approx(said[1], abs=1e-9)
     assert bool(said[0]) == (sure < 0.5)
@@ -274,15 +278,14 @@ def test_infinite_losses_are_infinite_and_clip_helps():
     sure = int(data.head(40)["y"].sum())
     assert sure > 0
     with pytest.warns(InfiniteLossWarning, match=f"^The log loss is infinite: .* in {sure} of 4,000 rows"):
-        found = scale.decompose(data, target="y", score="s", loss="log", cv_column="fold")
+        found = scale.decompose(data, target="y", score="s", loss="log", fold_column="fold")
     assert found.risk == math.inf
     first = found.summary().findings[0]
     assert (first.kind, first.n, first.facts["total"]) == ("infinite_loss", sure, 4000)
-    clipped = scale.decompose(data, target="y", score="s", cv_column="fold", clip=0.001)
-    theirs = plain(data, loss=["log", "brier"], clip=0.001)
-    for name, ours in clipped.items():
-        assert_same(ours, theirs[name])
-    finite = scale.decompose(data, target="y", score="s", loss="brier", cv_column="fold")
+    clipped = scale.aggregate(data, target="y", score="s", fold_column="fold", clip=0.001)
+    for loss in ("log", "brier"):
+        assert_same(clipped.decompose(loss), plain(data, loss=loss, clip=0.001))
+    finite = scale.decompose(data, target="y", score="s", loss="brier", fold_column="fold")
     assert_same(finite, plain(data, loss="brier"))
 
 
@@ -290,7 +293,7 @@ def test_infinite_losses_are_infinite_and_clip_helps():
 def test_clip_holds_at_both_ends_in_the_engine(weighted):
     data = rows(4000)
     weight = {"sample_weight": "w"} if weighted else {}
-    ours = scale.decompose(data, target="y", score="s", q="q", cv_column="fold", clip=0.3, loss="log", **weight)
+    ours = scale.decompose(data, target="y", score="s", q="q", fold_column="fold", clip=0.3, loss="log", **weight)
     given = {"sample_weight": data["w"].to_numpy()} if weighted else {}
     assert_same(ours, plain(data, loss="log", q=data["q"].to_numpy(), clip=0.3, **given))
 
@@ -298,9 +301,9 @@ def test_clip_holds_at_both_ends_in_the_engine(weighted):
 def test_infinite_losses_of_a_given_law():
     data = rows(4000).with_columns(q=pl.when(pl.int_range(pl.len()) < 40).then(0.0).otherwise(pl.col("q")))
     with pytest.raises(InfiniteLossError, match="level 'Q' must have a finite log loss in every row"):
-        scale.decompose(data, target="y", score="s", q="q", loss="log", cv_column="fold")
+        scale.decompose(data, target="y", score="s", q="q", loss="log", fold_column="fold")
     assert_same(
-        scale.decompose(data, target="y", score="s", q="q", loss="brier", cv_column="fold"),
+        scale.decompose(data, target="y", score="s", q="q", loss="brier", fold_column="fold"),
         plain(data, loss="brier", q=data["q"].to_numpy()),
     )
 
@@ -315,14 +318,14 @@ def test_a_level_of_sums_has_only_the_losses_that_were_summed():
 
 def test_a_score_that_is_no_name_is_refused():
     with pytest.raises(InputError, match="score must be the name of a column; got None"):
-        scale.summarize(rows(100), target="y", score=None)
+        scale.aggregate(rows(100), target="y", score=None)
 
 
 def test_infinite_losses_by_cell():
     data = rows(4000, digits=None).with_columns(s=pl.when(pl.int_range(pl.len()) < 40).then(0.0).otherwise(pl.col("s")))
     with pytest.warns(InfiniteLossWarning):
         found = scale.decompose(data, target="y", score="s", loss="log", cells=64)
-    assert not found.partial.exact
+    assert not found.sums.exact
     assert found.risk == math.inf
 
 
@@ -332,13 +335,21 @@ def test_infinite_losses_by_cell():
 @pytest.mark.parametrize("digits", [2, None])
 def test_partials_add_up_in_any_order_and_through_json(digits):
     data = rows(digits=digits)
-    options = {"target": "y", "score": "s", "q": "q", "sample_weight": "w", "by": "region", "time": "day", "cells": 256}
-    whole = scale.summarize(data, **options)
+    options = {
+        "target": "y",
+        "score": "s",
+        "q": "q",
+        "sample_weight": "w",
+        "segments": "region",
+        "time": "day",
+        "cells": 256,
+    }
+    whole = scale.aggregate(data, **options)
     assert whole.exact == (digits == 2)
     rng = np.random.default_rng(5)
     owner = rng.integers(0, 7, data.height)
-    parts = [scale.summarize(data.filter(owner == i), **options) for i in range(7)]
-    parts = [scale.Partial.from_json(parts[i].to_json()) for i in rng.permutation(7)]
+    parts = [scale.aggregate(data.filter(owner == i), **options) for i in range(7)]
+    parts = [scale.Sums.from_json(parts[i].to_json()) for i in rng.permutation(7)]
     first, second = sum(parts[:3]), sum(parts[3:])
     for total in (sum(parts), first + second, second + first):
         assert (total.exact, total.segments, total.folds, total.n) == (
@@ -357,10 +368,10 @@ def test_partials_add_up_in_any_order_and_through_json(digits):
 def test_few_scores_become_cells_when_there_are_too_many():
     data = rows(digits=None).head(600)
     options = {"target": "y", "score": "s", "cells": 500, "sample_weight": "w"}
-    first, second = scale.summarize(data.head(300), **options), scale.summarize(data.tail(300), **options)
+    first, second = scale.aggregate(data.head(300), **options), scale.aggregate(data.tail(300), **options)
     assert first.exact
     assert second.exact
-    total, direct = first + second, scale.summarize(data, **options)
+    total, direct = first + second, scale.aggregate(data, **options)
     assert not total.exact
     assert not direct.exact
     for name, column in direct.table.items():
@@ -371,18 +382,18 @@ def test_few_scores_become_cells_when_there_are_too_many():
 @pytest.mark.parametrize(("scores", "exact"), [(8, True), (9, False)])
 def test_as_many_scores_as_cells_are_exact(scores, exact):
     data = pl.DataFrame({"y": [0, 1] * 18, "s": [(i % scores + 1) / 10 for i in range(36)]})
-    whole = scale.summarize(data, target="y", score="s", cells=8)
-    parts = [scale.summarize(part, target="y", score="s", cells=8) for part in (data.head(5), data.tail(31))]
+    whole = scale.aggregate(data, target="y", score="s", cells=8)
+    parts = [scale.aggregate(part, target="y", score="s", cells=8) for part in (data.head(5), data.tail(31))]
     assert (whole.exact, sum(parts).exact) == (exact, exact)
 
 
 def test_only_like_partials_are_added():
     data = rows(500)
-    one = scale.summarize(data, target="y", score="s")
-    with pytest.raises(InputError, match="partials must have the same cells to be added; got 1024 and 512. Add like"):
-        one + scale.summarize(data, target="y", score="s", cells=512)
+    one = scale.aggregate(data, target="y", score="s")
+    with pytest.raises(InputError, match="sums must have the same cells to be added; got 1024 and 512. Add like"):
+        one + scale.aggregate(data, target="y", score="s", cells=512)
     with pytest.raises(InputError, match="must have the same sample_weight to be added; got None and w"):
-        one + scale.summarize(data, target="y", score="s", sample_weight="w")
+        one + scale.aggregate(data, target="y", score="s", sample_weight="w")
     with pytest.raises(TypeError):
         one + 1
     assert 0 + one is one
@@ -391,25 +402,28 @@ def test_only_like_partials_are_added():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: "no json", r"a partial must be JSON; got 'no json' \(Expecting value"),
-        (lambda d: "[]", "a partial must be JSON that Partial.to_json wrote"),
-        (lambda d: json.dumps({**d, "partial_version": 99}), "partial_version must be 2; got 99"),
-        (lambda d: json.dumps({**d, "table": {}}), "the parts of a partial must fit together; got KeyError"),
-        (lambda d: json.dumps({**d, "table": {**d["table"], "n": [1]}}), "the parts of a partial must fit together"),
+        (lambda d: "no json", r"the sums must be JSON; got 'no json' \(Expecting value"),
+        (lambda d: "[]", "the sums must be JSON that Sums.to_json wrote"),
+        (lambda d: json.dumps({**d, "version": 99}), "the sums must be of version 3; got version 99"),
+        (lambda d: json.dumps({"partial_version": 2}), "the sums must be of version 3; got version 2. Sum the rows again"),
+        (lambda d: json.dumps({**d, "table": {}}), "the parts of the sums must fit together; got KeyError"),
+        (lambda d: json.dumps({**d, "table": {**d["table"], "n": [1]}}), "the parts of the sums must fit together"),
         (lambda d: json.dumps({**d, "table": {**d["table"], "n": [-1] * len(d["table"]["n"])}}), "must fit together"),
-        (lambda d: json.dumps({**d, "segments": []}), "the parts of a partial must fit together"),
+        (lambda d: json.dumps({**d, "segments": []}), "the parts of the sums must fit together"),
         (lambda d: json.dumps({**d, "settings": {**d["settings"], "losses": [{"name": "x", "parameters": {}}]}}), "loss"),
     ],
 )  # fmt: skip
 def test_broken_json_is_refused(change, message):
-    data = scale.summarize(rows(300), target="y", score="s").to_dict()
+    data = scale.aggregate(rows(300), target="y", score="s").to_dict()
     with pytest.raises(InputError, match=message):
-        scale.Partial.from_json(change(data))
+        scale.Sums.from_json(change(data))
 
 
 def test_json_keeps_every_bit():
-    partial = scale.summarize(rows(900, digits=None), target="y", score="s", sample_weight="w", cells=128, by="region")
-    again = scale.Partial.from_json(partial.to_json())
+    partial = scale.aggregate(
+        rows(900, digits=None), target="y", score="s", sample_weight="w", cells=128, segments="region"
+    )
+    again = scale.Sums.from_json(partial.to_json())
     assert again.settings == partial.settings
     for name, column in partial.table.items():
         np.testing.assert_array_equal(again.table[name], column)
@@ -439,7 +453,7 @@ def test_cells_keep_the_order_of_scores_and_both_ends_apart():
 
 
 def test_lines_keep_mean_and_variance_of_a_cell_and_stay_inside():
-    partial = scale.summarize(rows(4000, digits=None), target="y", score="s", cells=32)
+    partial = scale.aggregate(rows(4000, digits=None), target="y", score="s", cells=32)
     lines, table = place_lines(partial), partial.table
     size = table["n"].size
     for power, column in ((0, "w"), (1, "s"), (2, "s2")):
@@ -453,7 +467,7 @@ def test_lines_keep_mean_and_variance_of_a_cell_and_stay_inside():
 def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_derivative():
     """Chebyshev–Markov: −log s and −log(1 − s), whose third derivatives keep their sign, against the rows themselves."""
     data = rows(20_000, digits=None).filter(pl.col("s").is_between(1e-6, 1 - 1e-6))
-    partial = scale.summarize(data, target="y", score="s", cells=16)
+    partial = scale.aggregate(data, target="y", score="s", cells=16)
     lines, table = place_lines(partial), partial.table
     s, y = data["s"].to_numpy(), data["y"].to_numpy()
     groups = {(int(c), int(e)): i for i, (c, e) in enumerate(zip(table["key"], table["y"], strict=True))}
@@ -470,16 +484,16 @@ def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_d
 
 
 def test_the_quantisation_error_is_half_of_what_the_pairs_differ_by():
-    partial = scale.summarize(rows(4000, digits=None), target="y", score="s", cells=32, cv_column="fold")
-    found = partial.decompose(calibrator="identity")  # C is S, known by hand
+    partial = scale.aggregate(rows(4000, digits=None), target="y", score="s", cells=32, fold_column="fold")
+    log, brier = (partial.decompose(loss, calibrator="identity") for loss in ("log", "brier"))  # C is S, known by hand
     lines, table = place_lines(partial), partial.table
     hit = np.where(table["y"][lines.group] == 1, lines.score, 1.0 - lines.score)
     value = -np.log(hit) * lines.share  # shares of both pairs add up to 1
     pairs = [np.bincount(lines.group, value * (lines.side == side), table["n"].size) for side in (1.0, -1.0)]
     expected = np.abs(table["w"] * (pairs[0] - pairs[1])).sum() / table["w"].sum()
     assert expected > 1e-6
-    assert found["log"].quantisation_error == pytest.approx(expected, rel=1e-3)  # C is kept off 0 and 1
-    assert found["brier"].quantisation_error < 1e-15  # two moments of a cell are kept: squares are exact
+    assert log.quantisation_error == pytest.approx(expected, rel=1e-3)  # C is kept off 0 and 1
+    assert brier.quantisation_error < 1e-15  # two moments of a cell are kept: squares are exact
 
 
 # ── cells ───────────────────────────────────────────────────────────────────────────────────────────
@@ -488,16 +502,17 @@ def test_the_quantisation_error_is_half_of_what_the_pairs_differ_by():
 @pytest.mark.parametrize("calibrator", ["auto", "isotonic", "platt"])
 def test_cells_are_near_the_rows(calibrator):
     data = rows(30_000, digits=None, seed=2)
-    ours = scale.decompose(data, target="y", score="s", q="q", cv_column="fold", calibrator=calibrator)
-    theirs = plain(data, loss=["log", "brier"], q=data["q"].to_numpy(), calibrator=calibrator)
-    for name, found in ours.items():
-        assert not found.partial.exact
-        assert found.risk == pytest.approx(theirs[name].risk, abs=1e-13)  # the loss of S is summed row by row
+    sums = scale.aggregate(data, target="y", score="s", q="q", fold_column="fold")
+    assert not sums.exact
+    for loss in ("log", "brier"):
+        found = sums.decompose(loss, calibrator=calibrator)
+        theirs = plain(data, loss=loss, q=data["q"].to_numpy(), calibrator=calibrator)
+        assert found.risk == pytest.approx(theirs.risk, abs=1e-13)  # the loss of S is summed row by row
         for term in found.names:
-            error = theirs[name].std_error[term]
-            assert abs(found.terms[term] - theirs[name].terms[term]) < 0.1 * error
+            error = theirs.std_error[term]
+            assert abs(found.terms[term] - theirs.terms[term]) < 0.1 * error
             assert found.std_error[term] == pytest.approx(error, rel=0.01)
-        assert 0.0 < found.quantisation_error < 0.1 * min(theirs[name].std_error.values())
+        assert 0.0 < found.quantisation_error < 0.1 * min(theirs.std_error.values())
 
 
 def test_finer_cells_are_nearer(monkeypatch):
@@ -507,7 +522,7 @@ def test_finer_cells_are_nearer(monkeypatch):
     errors, bounds = [], []
     for cells in (16, 64, 256, 1024):
         found = scale.decompose(
-            data, target="y", score="s", cv_column="fold", calibrator="platt", cells=cells, loss="log"
+            data, target="y", score="s", fold_column="fold", calibrator="platt", cells=cells, loss="log"
         )
         errors.append(abs(found.terms["reliability"] - theirs))
         bounds.append(found.quantisation_error)
@@ -518,20 +533,18 @@ def test_finer_cells_are_nearer(monkeypatch):
 def test_other_losses_are_evaluated_on_cells(monkeypatch):
     monkeypatch.setattr("scoreprism._fitting.fitted_laws._FEW", 10**6)  # rows, each a cell of its own
     data = rows(20_000, digits=None, seed=5)
-    ours = scale.decompose(
-        data, target="y", score="s", cv_column="fold", loss=["tsallis", "spherical"], calibrator="platt"
-    )
-    theirs = plain(data, loss=["tsallis", "spherical"], calibrator="platt")
-    for name, found in ours.items():
-        assert found.risk == pytest.approx(theirs[name].risk, abs=1e-7)
-        assert found.terms["reliability"] == pytest.approx(theirs[name].terms["reliability"], abs=1e-6)
+    for loss in ("tsallis", "spherical"):
+        found = scale.decompose(data, target="y", score="s", fold_column="fold", loss=loss, calibrator="platt")
+        theirs = plain(data, loss=loss, calibrator="platt")
+        assert found.risk == pytest.approx(theirs.risk, abs=1e-7)
+        assert found.terms["reliability"] == pytest.approx(theirs.terms["reliability"], abs=1e-6)
 
 
 # ── results ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_summary_without_rows():
-    found = scale.decompose(rows(), target="y", score="s", loss="brier", by="region", time="day")
+    found = scale.decompose(rows(), target="y", score="s", loss="brier", segments="region", time="day")
     with pytest.raises(UnavailableError, match="which holds no rows"):
         _ = found.rows
     with pytest.raises(UnavailableError, match="a bootstrap refits the laws on resampled rows"):
@@ -550,7 +563,7 @@ def test_a_summary_without_rows():
 
 def test_huge_counts_cost_nothing():
     """Ten thousand million rows: counts are numbers, not arrays."""
-    partial = scale.summarize(rows(digits=2), target="y", score="s")
+    partial = scale.aggregate(rows(digits=2), target="y", score="s")
     from dataclasses import replace
 
     sums = {name for name in partial.table if name not in ("key", "y", "segment", "fold")}
@@ -573,7 +586,7 @@ def test_periods_of_dates(every):
     """Against Python's own calendar, over leap years and turns of centuries."""
     days = [date(1999, 12, 20) + timedelta(days=i) for i in range(0, 2200, 3)] + [date(1969, 12, 28), date(2100, 3, 1)]
     frame = pl.DataFrame({"t": days, "y": [0, 1] * (len(days) // 2), "s": [0.3] * len(days)})
-    partial = scale.summarize(frame, target="y", score="s", time="t", every=every)
+    partial = scale.aggregate(frame, target="y", score="s", time="t", period=every)
     expected = {
         "day": lambda d: d.isoformat(),
         "week": lambda d: (d - timedelta(days=d.weekday())).isoformat(),
@@ -598,15 +611,15 @@ def test_periods_of_dates(every):
         ({"latent": "pi"}, InputError, "latent must stand above q; got latent alone"),
         ({"cells": 2}, InputError, "cells must be"),
         ({"cells": 2**30}, InputError, "cells must be at most 1,048,576"),
-        ({"by": []}, InputError, "by must name one or more columns"),
-        ({"by": ["region", "region"]}, InputError, "by must name each column once"),
-        ({"every": "month"}, InputError, "every must come with time"),
-        ({"time": "region", "every": "month"}, InputError, "every must come with a column of dates"),
-        ({"time": "day", "every": "fortnight"}, InputError, "every must be one of"),
+        ({"segments": []}, InputError, "segments must name one or more columns"),
+        ({"segments": ["region", "region"]}, InputError, "segments must name each column once"),
+        ({"period": "month"}, InputError, "period must come with time"),
+        ({"time": "region", "period": "month"}, InputError, "period must come with a column of dates"),
+        ({"time": "day", "period": "fortnight"}, InputError, "period must be one of"),
         ({"time": "q"}, InputError, "time must hold periods or dates"),
-        ({"cv_column": "fold", "key": "fold"}, InputError, "folds must come from cv_column or key; got both"),
-        ({"key": "region"}, InputError, "key must be a column of whole numbers"),
-        ({"loss": []}, InputError, "loss must name at least one loss"),
+        ({"fold_column": "fold", "fold_key": "fold"}, InputError, "folds must come from fold_column or fold_key; got both"),
+        ({"fold_key": "region"}, InputError, "fold_key must be a column of whole numbers"),
+        ({"loss": []}, InputError, "loss must be one loss"),
         ({"loss": "lag"}, InputError, "loss"),
         ({"form": "plug"}, InputError, "form must be one of"),
         ({"form": "plugin", "q": "q"}, InputError, "form='plugin' must have the laws of all rows"),
@@ -634,13 +647,13 @@ def test_a_classifier_of_another_maker_is_no_map_of_sums():
 
 def test_labels_that_are_words():
     data = rows(2000).with_columns(word=pl.when(pl.col("y") == 1).then(pl.lit("bad")).otherwise(pl.lit("good")))
-    ours = scale.decompose(data, target="word", score="s", pos_label="bad", cv_column="fold", loss="log")
+    ours = scale.decompose(data, target="word", score="s", pos_label="bad", fold_column="fold", loss="log")
     assert_same(ours, plain(data, loss="log"))
     three = data.with_columns(word=pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("other")).otherwise(pl.col("word")))
     with pytest.raises(LabelError, match="target 'word' must hold two labels; got 'bad', 'good', 'other'"):
         scale.decompose(three, target="word", score="s", pos_label="bad")
     signed = data.with_columns(y=pl.col("y") * 2 - 1)
-    assert_same(scale.decompose(signed, target="y", score="s", cv_column="fold", loss="log"), plain(data, loss="log"))
+    assert_same(scale.decompose(signed, target="y", score="s", fold_column="fold", loss="log"), plain(data, loss="log"))
     mixed = data.with_columns(y=pl.when(pl.int_range(pl.len()) < 9).then(-1).otherwise(pl.col("y")))
     with pytest.raises(LabelError, match="target 'y' must hold two labels; got 1, -1, 0. Filter"):
         scale.decompose(mixed, target="y", score="s")

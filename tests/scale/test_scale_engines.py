@@ -16,8 +16,7 @@ from scipy import stats
 
 import scoreprism
 from scoreprism import scale
-from scoreprism.scale import Partial
-from tests.chains import decompose_losses
+from scoreprism.scale import Sums
 from tests.conftest import spark_or_skip
 
 pytestmark = [
@@ -192,12 +191,12 @@ def _own_line(held: list, laws: tuple, exact: bool) -> dict[str, float]:
     return line
 
 
-def lines_of(partial: Partial) -> dict:
-    table = partial.table
+def lines_of(sums: Sums) -> dict:
+    table = sums.table
     names = [name for name in table if name not in ("segment", "fold", "key", "y")]
     found = {}
     for i in range(table["n"].size):
-        segment, fold = partial.segments[int(table["segment"][i])], partial.folds[int(table["fold"][i])]
+        segment, fold = sums.segments[int(table["segment"][i])], sums.folds[int(table["fold"][i])]
         found[segment, fold, table["key"][i], int(table["y"][i])] = {name: table[name][i] for name in names}
     return found
 
@@ -220,12 +219,12 @@ def assert_same_terms(a, b) -> None:
         assert (one.low, one.high) == pytest.approx((two.low, two.high), rel=1e-9, abs=1e-9)
 
 
-def partial_of(lines: dict, like: Partial) -> Partial:
-    """The sums made here as a partial, to compare what follows from them."""
+def sums_of(lines: dict, like: Sums) -> Sums:
+    """Sums from the lines made here, to compare what follows from them."""
     keys, values = list(lines), list(lines.values())
     columns = {name: np.array([line[name] for line in values], dtype=float) for name in values[0]}
     columns |= {"key": np.array([key[2] for key in keys], float), "y": np.array([key[3] for key in keys], float)}
-    return Partial.from_groups(
+    return Sums.from_groups(
         like.settings,
         exact=like.exact,
         segments=[key[0] for key in keys],
@@ -236,12 +235,9 @@ def partial_of(lines: dict, like: Partial) -> Partial:
 
 
 @functools.cache
-def _cached(text: str) -> dict:
-    return Partial.from_json(text).decompose()
-
-
-def _expected_terms(partial: Partial) -> dict:
-    return _cached(partial.to_json())
+def _expected_terms(text: str) -> dict:
+    sums = Sums.from_json(text)
+    return {loss: sums.decompose(loss) for loss in ("log", "brier")}
 
 
 # ── the same sums and terms ─────────────────────────────────────────────────────────────────────────
@@ -250,20 +246,20 @@ def _expected_terms(partial: Partial) -> dict:
 @every_engine
 def test_cells_with_everything(made):
     rows = some_rows()
-    found = scale.summarize(
-        made(rows), target="y", score="s", q="q", latent="z", sample_weight="w", by="g", time="stamp", every="year",
-        cv_column="fold", cells=CELLS,
+    found = scale.aggregate(
+        made(rows), target="y", score="s", q="q", latent="z", sample_weight="w", segments="g", time="stamp", period="year",
+        fold_column="fold", cells=CELLS,
     )  # fmt: skip
     assert not found.exact
     assert found.absent == rows.filter(pl.col("w") == 0).height
     keys = ("g", lambda row: own_period(row["stamp"].date(), "year"))
     expected = own_sums(rows, exact=False, laws=("s", "q", "z"), weight="w", keys=keys, fold="fold")
     assert_same_lines(lines_of(found), expected)
-    ours, theirs = found.decompose(), _expected_terms(partial_of(expected, found))
-    for loss in ("log", "brier"):
-        assert_same_terms(ours[loss], theirs[loss])
+    for loss, theirs in _expected_terms(sums_of(expected, found).to_json()).items():
+        ours = found.decompose(loss)
+        assert_same_terms(ours, theirs)
         for name in ("segments", "periods"):
-            a, b = getattr(ours[loss], name), getattr(theirs[loss], name)
+            a, b = getattr(ours, name), getattr(theirs, name)
             assert list(a.decompositions) == list(b.decompositions)
             for label, one in a.decompositions.items():
                 assert_same_terms(one, b.decompositions[label])
@@ -273,17 +269,19 @@ def test_cells_with_everything(made):
 def test_few_scores_equal_plain_decompose(made):
     rows = some_rows(seed=1, decimals=2)
     frame = made(rows)
-    found = scale.decompose(frame, target="y", score="s", q="q", sample_weight="w", cv_column="fold", by=["g", "h"])
+    sums = scale.aggregate(
+        frame, target="y", score="s", q="q", sample_weight="w", fold_column="fold", segments=["g", "h"]
+    )
+    assert sums.exact
     fold = rows["fold"].to_numpy()
     cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
     y, s, q, w = (rows[name].to_numpy() for name in ("y", "s", "q", "w"))
-    plain = decompose_losses(y, s, q=q, sample_weight=w, losses=["log", "brier"], cv=cv)
     for loss in ("log", "brier"):
-        assert found[loss].partial.exact
-        assert found[loss].quantisation_error == 0.0
-        assert_same_terms(found[loss], plain[loss])
+        found = sums.decompose(loss)
+        assert found.quantisation_error == 0.0
+        assert_same_terms(found, scoreprism.decompose(y, s, q=q, sample_weight=w, loss=loss, cv=cv))
     expected = own_sums(rows, exact=True, laws=("s", "q"), weight="w", keys=("g", "h"), fold="fold")
-    assert_same_lines(lines_of(found["log"].partial), expected)
+    assert_same_lines(lines_of(sums), expected)
 
 
 @light_engine
@@ -293,9 +291,9 @@ def test_scores_that_nearly_tie_stay_apart(made, gap):
     s = rows["s"].to_numpy()
     near = np.nextafter(s, 1) if gap == "ulp" else s + gap
     rows = rows.with_columns(s=np.where(rows["h"].to_numpy() == 1, s, near))
-    found = scale.decompose(made(rows), target="y", score="s", cv_column="fold", loss="brier", cells=32)
-    assert found.partial.exact
-    assert found.partial.n_keys == rows["s"].n_unique() == 18
+    found = scale.decompose(made(rows), target="y", score="s", fold_column="fold", loss="brier", cells=32)
+    assert found.sums.exact
+    assert found.sums.n_keys == rows["s"].n_unique() == 18
     fold = rows["fold"].to_numpy()
     cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
     assert_same_terms(found, scoreprism.decompose(rows["y"].to_numpy(), rows["s"].to_numpy(), loss="brier", cv=cv))
@@ -304,10 +302,10 @@ def test_scores_that_nearly_tie_stay_apart(made, gap):
 @every_engine
 def test_drawn_folds_are_the_same(made):
     rows = some_rows(seed=3)
-    found = scale.decompose(made(rows), target="y", score="s", cells=CELLS, calibrator="auto")["log"]
+    found = scale.aggregate(made(rows), target="y", score="s", cells=CELLS)
     expected = own_sums(rows, exact=False)
-    assert_same_lines(lines_of(found.partial), expected)
-    assert_same_terms(found, partial_of(expected, found.partial).decompose(loss="log", calibrator="auto"))
+    assert_same_lines(lines_of(found), expected)
+    assert_same_terms(found.decompose("log"), sums_of(expected, found).decompose("log"))
 
 
 @light_engine
@@ -316,7 +314,7 @@ def test_drawn_folds_are_the_same(made):
 def test_periods(made, column, every):
     rows = some_rows(400, seed=4, decimals=1)
     gaps = rows.with_columns(pl.when(pl.col("h") == 1).then(pl.col(column)).alias(column))
-    found = scale.summarize(made(gaps), target="y", score="s", time=column, every=every)
+    found = scale.aggregate(made(gaps), target="y", score="s", time=column, period=every)
     counts = defaultdict(int)
     for row in rows.iter_rows(named=True):
         day = row["day"]
@@ -331,22 +329,22 @@ def test_periods_are_those_of_utc(made, request):
     stamps = [dt.datetime(2026, 3, 31, 21, 30, tzinfo=dt.UTC), dt.datetime(2026, 3, 31, 22, 30, tzinfo=dt.UTC)]
     rows = pl.DataFrame({"y": [0, 1], "s": [0.2, 0.7], "t": stamps})
     there = rows.with_columns(pl.col("t").dt.convert_time_zone("Europe/Zurich"))
-    assert scale.summarize(made(rows), target="y", score="s", time="t").periods == ("2026-03",)
+    assert scale.aggregate(made(rows), target="y", score="s", time="t").periods == ("2026-03",)
     # half past midnight of 1 April in Zurich is 22:30 UTC of 31 March: engines agree on UTC only
-    assert scale.summarize(made(there), target="y", score="s", time="t").periods == ("2026-03",)
+    assert scale.aggregate(made(there), target="y", score="s", time="t").periods == ("2026-03",)
 
 
 # ── any partition ───────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("decimals", [None, 2])
-def test_partials_of_chunks_in_any_order(decimals):
+def test_sums_of_chunks_in_any_order(decimals):
     rows = some_rows(seed=5, decimals=decimals)
-    options = {"target": "y", "score": "s", "q": "q", "sample_weight": "w", "by": "g", "cv_column": "fold"}
-    whole = scale.summarize(rows, **options, cells=128)
+    options = {"target": "y", "score": "s", "q": "q", "sample_weight": "w", "segments": "g", "fold_column": "fold"}
+    whole = scale.aggregate(rows, **options, cells=128)
     cuts = [0, 1, 30, 900, 901, 2000, 3000]
     chunks = [
-        scale.summarize(rows[a:b], **options, cells=128) for a, b in itertools.pairwise(cuts) if rows[a:b]["w"].sum()
+        scale.aggregate(rows[a:b], **options, cells=128) for a, b in itertools.pairwise(cuts) if rows[a:b]["w"].sum()
     ]
     for seed in range(3):
         random.Random(seed).shuffle(chunks)
@@ -366,7 +364,7 @@ def test_files_in_an_engine(engine, tmp_path, request):
     folder.mkdir()
     for i, (a, b) in enumerate([(0, 100), (100, 100), (100, 1200)]):  # the second one is empty
         rows[a:b].write_parquet(folder / f"part {i}.parquet")
-    found = scale.summarize(folder, target="y", score="s", by="g", cv_column="fold", cells=CELLS, engine=engine)
+    found = scale.aggregate(folder, target="y", score="s", segments="g", fold_column="fold", cells=CELLS, engine=engine)
     assert_same_lines(lines_of(found), own_sums(rows, exact=False, keys=("g",), fold="fold"))
 
 
@@ -376,8 +374,8 @@ def test_files_in_an_engine(engine, tmp_path, request):
 @every_engine
 def test_a_key_is_dealt_alike(made):
     rows = some_rows(2000, seed=7, decimals=1)
-    found = scale.summarize(made(rows), target="y", score="s", key="id", cv=4)
-    first = scale.summarize(rows.lazy(), target="y", score="s", key="id", cv=4)
+    found = scale.aggregate(made(rows), target="y", score="s", fold_key="id", cv=4)
+    first = scale.aggregate(rows.lazy(), target="y", score="s", fold_key="id", cv=4)
     assert found.folds == first.folds == (0, 1, 2, 3)
     assert_same_lines(lines_of(found), lines_of(first))
 
@@ -387,13 +385,13 @@ def test_a_key_is_dealt_alike(made):
 def test_a_key_is_dealt_evenly(step, folds):
     ids = np.arange(100_000, dtype=np.int64) * step
     rows = pl.DataFrame({"y": ids % 2, "s": np.full(ids.size, 0.5), "id": ids})
-    found = scale.summarize(rows, target="y", score="s", key="id", cv=folds)
+    found = scale.aggregate(rows, target="y", score="s", fold_key="id", cv=folds)
     counts = np.bincount(found.table["fold"].astype(int), found.table["n"], folds)
     assert stats.chisquare(counts).pvalue > 1e-4  # fixed numbers: a fact about the hash, not a chance
 
 
 def test_rows_of_a_key_stay_together():
     rows = pl.DataFrame({"y": [0, 1] * 50, "s": [0.3, 0.6] * 50, "id": [i // 10 for i in range(100)]})
-    ten = [scale.summarize(rows[10 * i : 10 * i + 10], target="y", score="s", key="id") for i in range(10)]
+    ten = [scale.aggregate(rows[10 * i : 10 * i + 10], target="y", score="s", fold_key="id") for i in range(10)]
     assert [len(part.folds) for part in ten] == [1] * 10
     assert len({part.folds for part in ten}) > 1

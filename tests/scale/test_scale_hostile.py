@@ -25,7 +25,7 @@ ROWS = rows()
 
 
 def summed(data, **options):
-    return scale.summarize(data, **{"target": "y", "score": "p", "cells": 16, **options})
+    return scale.aggregate(data, **{"target": "y", "score": "p", "cells": 16, **options})
 
 
 def same(first, second):
@@ -43,12 +43,12 @@ def test_names_that_polars_reads_as_patterns_are_names(name):
     same(summed(other, score=name), summed(ROWS))
     weighted = ROWS.with_columns(w=pl.lit(3.0)).with_columns(ROWS["w"].alias(name))
     same(summed(weighted, sample_weight=name), summed(ROWS, sample_weight="w"))
-    parts = summed(ROWS.rename({"side": name}).lazy(), by=name)
+    parts = summed(ROWS.rename({"side": name}).lazy(), segments=name)
     assert parts.segments == (("l",), ("r",))
 
 
 def test_a_segment_column_may_be_called_self():
-    found = scale.decompose(ROWS.rename({"side": "self"}), target="y", score="p", by="self", loss="brier")
+    found = scale.decompose(ROWS.rename({"side": "self"}), target="y", score="p", segments="self", loss="brier")
     assert set(found.segments.decompositions) == {"l", "r"}
 
 
@@ -62,7 +62,7 @@ def test_words_are_no_labels_of_booleans():
 
 def test_a_label_of_numpy_goes_into_json():
     partial = summed(ROWS, pos_label=np.int64(1))
-    assert scale.Partial.from_json(partial.to_json()).settings.pos_label == 1
+    assert scale.Sums.from_json(partial.to_json()).settings.pos_label == 1
 
 
 def test_rows_of_a_file_that_is_named_twice_count_once(tmp_path, monkeypatch):
@@ -108,13 +108,13 @@ def test_clip_of_one_half_leaves_no_spread():
 @pytest.mark.parametrize("year", [-5, 30000])
 def test_weeks_of_any_year(year):
     data = ROWS.with_columns(at=pl.date(year, 1, 5))
-    assert len(summed(data, time="at", every="week").periods) == 1
+    assert len(summed(data, time="at", period="week").periods) == 1
 
 
 def test_infinite_segments_go_into_json():
     data = ROWS.with_columns(side=pl.when(pl.col("p") < 0.5).then(float("-inf")).otherwise(1.5))
-    partial = summed(data, by="side")
-    assert scale.Partial.from_json(partial.to_json()).segments == partial.segments == ((1.5,), ("-inf",))
+    partial = summed(data, segments="side")
+    assert scale.Sums.from_json(partial.to_json()).segments == partial.segments == ((1.5,), ("-inf",))
 
 
 @pytest.mark.parametrize("engine", ["polars", "pandas", "arrow", "duckdb"])
@@ -146,7 +146,7 @@ EDITS = {
     "cells": edited(["settings", "cells"], lambda _: 32),
     "clip": edited(["settings", "clip"], lambda _: "a"),
     "levels": edited(["settings", "levels"], lambda _: ["S", "Q"]),
-    "no segments": edited(["settings", "by"], lambda _: []),
+    "no segments": edited(["settings", "segments"], lambda _: []),
     "losses": edited(["settings", "losses"], lambda losses: losses[::-1]),
     "weights": edited(["settings", "sample_weight"], lambda _: "w"),
     "one segment twice": edited(["segments"], lambda keys: [keys[0]] * len(keys)),
@@ -164,16 +164,16 @@ EDITS = {
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_edited_sums_are_refused(edit):
-    data = json.loads(summed(ROWS, by="side").to_json())
-    assert scale.Partial.from_json(json.dumps(data)).n == ROWS.height
+    data = json.loads(summed(ROWS, segments="side").to_json())
+    assert scale.Sums.from_json(json.dumps(data)).n == ROWS.height
     edit(data)
-    with pytest.raises(InputError, match="the parts of a partial must fit together|must be|must hold finite numbers"):
-        scale.Partial.from_json(json.dumps(data))
+    with pytest.raises(InputError, match="the parts of the sums must fit together|must be|must hold finite numbers"):
+        scale.Sums.from_json(json.dumps(data))
 
 
 def test_json_that_is_too_deep():
-    with pytest.raises(InputError, match="a partial must have at most 48 levels"):
-        scale.Partial.from_json("[" * 200_000)
+    with pytest.raises(InputError, match="the sums must have at most 48 levels"):
+        scale.Sums.from_json("[" * 200_000)
 
 
 @pytest.mark.parametrize("cells", [16, 1024])

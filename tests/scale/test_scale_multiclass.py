@@ -24,7 +24,6 @@ from scoreprism.exceptions import (
 from scoreprism.scale import ENGINES, ClassDecomposition
 from scoreprism.scale._class_sample import SAMPLERS, draw_rows, trim_rows
 from scoreprism.scale._class_scaling import Fitting
-from tests.chains import decompose_losses
 from tests.conftest import spark_or_skip
 from tests.findings import select
 
@@ -56,15 +55,13 @@ def splits(fold: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(np.flatnonzero(labels != f), np.flatnonzero(labels == f)) for f in np.unique(labels)]
 
 
-def plain(rows: pl.DataFrame, *, loss: Any, laws: Any = None, **options: Any) -> Any:
-    """Plain decompose on the rows in memory, with the folds of the column; several losses by name."""
-    given = {name: rows[columns].to_numpy() for name, columns in (laws or {}).items()}
-    several = isinstance(loss, (list, tuple))
-    y, p = rows["y"].to_numpy(), rows[P].to_numpy()
-    found = decompose_losses(
-        y, p, losses=loss if several else [loss], cv=splits(rows["fold"]), classes=list("abc"), **given, **options
+def plain(rows: pl.DataFrame, **options: Any) -> scoreprism.Decomposition:
+    """Plain decompose on the rows in memory, with the folds of the column."""
+    given = {name: rows[columns].to_numpy() for name, columns in options.pop("laws", {}).items()}
+    found: Any = scoreprism.decompose(
+        rows["y"].to_numpy(), rows[P].to_numpy(), cv=splits(rows["fold"]), classes=list("abc"), **given, **options
     )
-    return found if several else next(iter(found.values()))
+    return found
 
 
 def assert_same(found: Any, wanted: Any, tolerance: float = NEAR) -> None:
@@ -99,45 +96,42 @@ def _observed_bound(found: Any) -> float:
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("calibrator", ["temperature", "vector"])
-def test_equal_to_plain_decompose(calibrator: str, zeros: bool, weight: str | None) -> None:
-    rows, losses = table(zeros=zeros), ["log", "brier", "spherical"]
+@pytest.mark.parametrize("loss", ["log", "brier", "spherical"])
+def test_equal_to_plain_decompose(loss: str, calibrator: str, zeros: bool, weight: str | None) -> None:
+    rows = table(zeros=zeros)
     clip = 1e-4 if zeros else None
     found: Any = scale.decompose(
-        rows.lazy(), target="y", score=P, loss=losses, calibrator=calibrator, cv_column="fold", sample_weight=weight,
+        rows.lazy(), target="y", score=P, loss=loss, calibrator=calibrator, fold_column="fold", sample_weight=weight,
         clip=clip,
     )  # fmt: skip
     known = {"temperature": "temperature", "vector": "vector-scaling"}[calibrator]
     weights = None if weight is None else rows["w"].to_numpy()
-    wanted = plain(rows, loss=losses, calibrator=known, sample_weight=weights, clip=clip)
-    for name in losses:
-        assert_same(found[name], wanted[name])
-        assert_same(found[name].resolution_form, wanted[name].resolution_form)
-        one, two = (d.interval("reliability", method="envelope") for d in (found[name], wanted[name]))
-        assert one.high == pytest.approx(two.high, abs=NEAR)
-        bound = found[name].lower_bound("reliability").value  # by the observed error alone: no law of rows is summed
-        assert bound == pytest.approx(_observed_bound(wanted[name]), abs=NEAR)
-        assert bound >= wanted[name].lower_bound("reliability").value - NEAR
-        first, *_ = found[name].summary().findings
-        assert (first.kind, first.low) == ("recalibrate", bound)
+    wanted = plain(rows, loss=loss, calibrator=known, sample_weight=weights, clip=clip)
+    assert_same(found, wanted)
+    assert_same(found.resolution_form, wanted.resolution_form)
+    one, two = (d.interval("reliability", method="envelope") for d in (found, wanted))
+    assert one.high == pytest.approx(two.high, abs=NEAR)
+    bound = found.lower_bound("reliability").value  # by the observed error alone: no law of rows is summed
+    assert bound == pytest.approx(_observed_bound(wanted), abs=NEAR)
+    assert bound >= wanted.lower_bound("reliability").value - NEAR
+    first, *_ = found.summary().findings
+    assert (first.kind, first.low) == ("recalibrate", bound)
 
 
 def test_given_laws_above_c() -> None:
     rows = table()
     laws = {"q": ["q_a", "q_b", "q_c"], "latent": ["z_a", "z_b", "z_c"]}
-    found: Any = scale.decompose(
-        rows, target="y", score=P, loss=["log", "brier"], calibrator="vector", cv_column="fold", **laws
-    )
-    wanted = plain(rows, loss=["log", "brier"], calibrator="vector-scaling", laws=laws)
-    assert found["log"].names == ("reliability", "grouping", "heterogeneity", "noise")
-    for name in found:
-        assert_same(found[name], wanted[name])
+    for loss in ("log", "brier"):
+        found = scale.decompose(rows, target="y", score=P, loss=loss, calibrator="vector", fold_column="fold", **laws)
+        assert found.names == ("reliability", "grouping", "heterogeneity", "noise")
+        assert_same(found, plain(rows, loss=loss, calibrator="vector-scaling", laws=laws))
 
 
 def test_form_and_ridge_are_those_asked_for() -> None:
     rows = table(1500)
     stiff = VectorScalingCalibrator(ridge=50.0)
     found = scale.decompose(
-        rows, target="y", score=P, loss="log", calibrator=stiff, cv_column="fold", form="difference"
+        rows, target="y", score=P, loss="log", calibrator=stiff, fold_column="fold", form="difference"
     )
     assert_same(found, plain(rows, loss="log", calibrator=stiff, form="difference"))
 
@@ -145,7 +139,7 @@ def test_form_and_ridge_are_those_asked_for() -> None:
 def test_segments_and_periods_have_laws_of_their_own() -> None:
     rows = table(3000)
     found: Any = scale.decompose(
-        rows, target="y", score=P, loss="log", calibrator="temperature", cv_column="fold", by="g", time="month"
+        rows, target="y", score=P, loss="log", calibrator="temperature", fold_column="fold", segments="g", time="month"
     )
     for kind, column in (("segments", "g"), ("periods", "month")):
         parts = getattr(found, kind)
@@ -159,7 +153,7 @@ def test_dates_are_brought_to_periods() -> None:
     rows = table(2000).with_columns(day=pl.date(2026, pl.col("month"), 15))
     options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "calibrator": "temperature"}
     for every, label in (("month", "2026-02"), ("quarter", "2026-Q1"), ("year", "2026"), ("week", "2026-02-09")):
-        found: Any = scale.decompose(rows, cv_column="fold", time="day", every=every, **options)
+        found: Any = scale.decompose(rows, fold_column="fold", time="day", period=every, **options)
         part = rows if every in ("quarter", "year") else rows.filter(pl.col("month") == 2)
         assert_same(found.periods[label], plain(part, loss="log", calibrator="temperature"))
 
@@ -170,7 +164,7 @@ def test_infinite_losses_are_told_and_counted() -> None:
     count = int((hit == 0.0).sum())
     assert count > 0
     with pytest.warns(InfiniteLossWarning, match=f"^The log loss is infinite: .* in {count} of 2,000 rows"):
-        found: Any = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", cv_column="fold")
+        found: Any = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", fold_column="fold")
     assert found.risk == np.inf
     assert np.isnan(found.std_error["reliability"])
     with warnings.catch_warnings():
@@ -180,13 +174,13 @@ def test_infinite_losses_are_told_and_counted() -> None:
     laws = {"q": ["q_a", "q_b", "q_c"]}
     never = table(2000).with_columns(q_a=pl.lit(0.0), q_b=pl.lit(0.5), q_c=pl.lit(0.5))
     with pytest.raises(InfiniteLossError, match="level 'Q' must have a finite log loss"):
-        scale.decompose(never, target="y", score=P, loss="log", calibrator="temperature", cv_column="fold", **laws)
+        scale.decompose(never, target="y", score=P, loss="log", calibrator="temperature", fold_column="fold", **laws)
 
 
 def test_any_order_and_any_start_give_the_same_fit() -> None:
     """Sorted by class, the first rows hold one class only: the fit starts from the identity."""
     rows = table(12_000)
-    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "calibrator": "vector", "cv_column": "fold"}
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "calibrator": "vector", "fold_column": "fold"}
     one, two = scale.decompose(rows, **options), scale.decompose(rows.sort("y", "p_a"), **options)
     assert_same(one, two)
 
@@ -194,14 +188,14 @@ def test_any_order_and_any_start_give_the_same_fit() -> None:
 def test_a_bad_start_is_overcome(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, wanted = table(2000), plain(table(2000), loss="log", calibrator="vector-scaling")
     monkeypatch.setattr(Fitting, "_start", lambda self: np.array([9.0, 0.1, 5.0, 3.0, -4.0, 2.0]))
-    found = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", cv_column="fold")
+    found = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", fold_column="fold")
     assert_same(found, wanted)
 
 
 def test_a_score_that_says_nothing_has_any_temperature() -> None:
     rows = table(400).with_columns(pl.lit(1.0 / 3.0).alias(name) for name in P)
     found: Any = scale.decompose(
-        rows, target="y", score=P, loss="log", calibrator="temperature", cv_column="fold", classes=["a", "b", "c"]
+        rows, target="y", score=P, loss="log", calibrator="temperature", fold_column="fold", classes=["a", "b", "c"]
     )
     assert found.terms == pytest.approx({"reliability": 0.0, "refinement": np.log(3.0)})
 
@@ -209,7 +203,7 @@ def test_a_score_that_says_nothing_has_any_temperature() -> None:
 def test_parameters_are_those_of_a_fit_to_all_rows() -> None:
     rows = table()
     scores, y = rows[P].to_numpy(), rows["y"].to_numpy()
-    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "cv_column": "fold"}
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "fold_column": "fold"}
     found: Any = scale.decompose(rows, calibrator="temperature", **options)
     temperature = TemperatureCalibrator().fit(scores, y).temperature_
     assert isinstance(found, ClassDecomposition)
@@ -232,7 +226,7 @@ def test_parameters_go_one_step_on_from_where_the_folds_began(monkeypatch: pytes
         return seen[0]
 
     monkeypatch.setattr(Fitting, "_start", start)
-    found: Any = scale.decompose(rows, target="y", score=P, loss="log", calibrator="temperature", cv_column="fold")
+    found: Any = scale.decompose(rows, target="y", score=P, loss="log", calibrator="temperature", fold_column="fold")
     assert found.parameters["slopes"][0] == pytest.approx(best, abs=3e-5)
     assert abs(found.parameters["slopes"][0] - seen[0][0]) > 0.002
 
@@ -244,7 +238,7 @@ def test_rows_without_weight_are_absent() -> None:
         w=pl.when(gone).then(0.0).otherwise(pl.col("w")),
         **{name: pl.when(gone).then((pl.col("y") != name[-1]) / 2.0).otherwise(pl.col(name)).alias(name) for name in P},
     )
-    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "sample_weight": "w", "cv_column": "fold"}
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "sample_weight": "w", "fold_column": "fold"}
     found: Any = scale.decompose(rows, calibrator="temperature", **options)
     held = scale.decompose(rows.filter(pl.col("w") > 0.0), calibrator="temperature", **options)
     assert found.terms == pytest.approx(held.terms, abs=NEAR)
@@ -270,11 +264,10 @@ def _in_engine(rows: pl.DataFrame, engine: str) -> Any:
 
 def _engines_agree(engine: str, calibrator: str) -> None:
     rows = table(1200)
-    options: dict[str, Any] = {"target": "y", "score": P, "loss": ["log", "brier"], "sample_weight": "w", "key": "id"}
-    there: Any = scale.decompose(_in_engine(rows, engine), calibrator=calibrator, **options)
-    here: Any = scale.decompose(rows, calibrator=calibrator, **options)
-    for name in here:
-        assert_same(there[name], here[name])
+    options: dict[str, Any] = {"target": "y", "score": P, "sample_weight": "w", "fold_key": "id"}
+    for loss in ("log", "brier"):
+        there = scale.decompose(_in_engine(rows, engine), loss=loss, calibrator=calibrator, **options)
+        assert_same(there, scale.decompose(rows, loss=loss, calibrator=calibrator, **options))
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "pandas", "pyarrow"])
@@ -306,43 +299,43 @@ def test_few_rows_are_all_used_as_plain_decompose_uses_them() -> None:
     assert found.notes[0] == "All 600 rows were used."
 
 
+@pytest.mark.parametrize("loss", ["log", "brier"])
 @pytest.mark.parametrize("clip", [None, 0.2])
-def test_a_sample_says_its_size_and_the_loss_of_all_rows(clip: float | None) -> None:
+def test_a_sample_says_its_size_and_the_loss_of_all_rows(clip: float | None, loss: str) -> None:
     rows = table(4000)
-    options: dict[str, Any] = {"target": "y", "score": P, "loss": ["log", "brier"], "sample_weight": "w"}
-    found: Any = scale.decompose(rows, sample=1000, calibrator="temperature", clip=clip, **options)
-    again: Any = scale.decompose(rows, sample=1000, calibrator="temperature", clip=clip, **options)
-    other: Any = scale.decompose(rows, sample=1000, calibrator="temperature", clip=clip, random_state=1, **options)
-    whole = plain(rows, loss=["log", "brier"], calibrator="identity", sample_weight=rows["w"].to_numpy(), clip=clip)
-    for name, d in found.items():
-        assert (d.n, d.rows_in_all, d.passes) == (1000, 4000, 2)
-        assert d.terms == again[name].terms != other[name].terms
-        assert d.risk_in_all == pytest.approx(whole[name].risk, abs=1e-12)
-        error = whole[name]._moments.std_error({0: 1.0, 1: 1.0})  # S and the identity have the same loss
-        assert d.risk_std_error == pytest.approx(error, abs=1e-12)
-        drawn = d.findings[0]
-        assert (drawn.kind, drawn.n, drawn.facts["total"]) == ("sampled", 1000, 4000)
-        assert (drawn.value, drawn.facts["error"]) == (d.risk_in_all, d.risk_std_error)
-        assert drawn.text.startswith("C is fitted to a sample of 1,000 of 4,000 rows, drawn at random by polars")
-        assert f" The loss over all rows is {d.risk_in_all:.6g}, with a standard error of " in drawn.text
+    options: dict[str, Any] = {"target": "y", "score": P, "loss": loss, "sample_weight": "w", "clip": clip}
+    options |= {"sample": 1000, "calibrator": "temperature"}
+    d: Any = scale.decompose(rows, **options)
+    again, other = scale.decompose(rows, **options), scale.decompose(rows, random_state=1, **options)
+    whole = plain(rows, loss=loss, calibrator="identity", sample_weight=rows["w"].to_numpy(), clip=clip)
+    assert (d.n, d.rows_in_all, d.passes) == (1000, 4000, 2)
+    assert d.terms == again.terms != other.terms
+    assert d.risk_in_all == pytest.approx(whole.risk, abs=1e-12)
+    error = whole._moments.std_error({0: 1.0, 1: 1.0})  # S and the identity have the same loss
+    assert d.risk_std_error == pytest.approx(error, abs=1e-12)
+    drawn = d.findings[0]
+    assert (drawn.kind, drawn.n, drawn.facts["total"]) == ("sampled", 1000, 4000)
+    assert (drawn.value, drawn.facts["error"]) == (d.risk_in_all, d.risk_std_error)
+    assert drawn.text.startswith("C is fitted to a sample of 1,000 of 4,000 rows, drawn at random by polars")
+    assert f" The loss over all rows is {d.risk_in_all:.6g}, with a standard error of " in drawn.text
 
 
 def test_a_key_draws_the_same_rows_in_every_engine() -> None:
     rows = table(4000)
     options: dict[str, Any] = {"target": "y", "score": P, "loss": "log", "calibrator": "temperature", "sample": 1000}
-    here: Any = scale.decompose(rows, key="id", **options)
-    there = scale.decompose(_in_engine(rows, "duckdb"), key="id", **options)
+    here: Any = scale.decompose(rows, fold_key="id", **options)
+    there = scale.decompose(_in_engine(rows, "duckdb"), fold_key="id", **options)
     assert here.n == there.n  # a share of the keys: about, not exactly, 1000
     assert abs(here.n - 1000) < 100
     assert here.terms == pytest.approx(there.terms, abs=1e-12)
-    few: Any = scale.decompose(rows, key="month", cv=2, **options)  # three keys make no sample
+    few: Any = scale.decompose(rows, fold_key="month", cv=2, **options)  # three keys make no sample
     assert few.n == 1000
 
 
 def test_segments_of_a_sample() -> None:
     rows = table(4000).with_columns(day=pl.date(2026, pl.col("month"), 15))
     found: Any = scale.decompose(
-        rows, target="y", score=P, loss="log", calibrator="temperature", sample=1500, by="g", time="day"
+        rows, target="y", score=P, loss="log", calibrator="temperature", sample=1500, segments="g", time="day"
     )
     assert sum(found.segments[label].n for label in found.segments) == 1500
     assert list(found.periods) == ["2026-01", "2026-02", "2026-03"]
@@ -387,7 +380,7 @@ def test_two_columns_are_one_score() -> None:
 def test_labels_come_from_the_names_of_the_columns() -> None:
     rows = table(1500).with_columns(pl.col("y").replace_strict({"a": 10, "b": 20, "c": 30}).alias("y"))
     rows = rows.rename({"p_a": "10", "p_b": "20", "p_c": "30"})
-    options: dict[str, Any] = {"target": "y", "loss": "log", "calibrator": "temperature", "cv_column": "fold"}
+    options: dict[str, Any] = {"target": "y", "loss": "log", "calibrator": "temperature", "fold_column": "fold"}
     named = scale.decompose(rows, score=["30", "10", "20"], **options)
     given = scale.decompose(rows, score=["10", "20", "30"], classes=[10, 20, 30], **options)
     assert named.terms == pytest.approx(given.terms, abs=NEAR)
@@ -415,12 +408,12 @@ def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
         (_spoiled("y", None), {"classes": ["a", "b", "c"]}, "got missing in 7 of 400 rows"),
         (_spoiled("w", -1.0), {"sample_weight": "w"}, r"sample_weight 'w' must be from 0 to 1e\+70"),
         (_spoiled("w", 1e200), {"sample_weight": "w"}, "sample_weight 'w' must be from 0 to 1e[+]70, .* got 1e[+]200"),  # its fourth power is not
-        (_spoiled("fold", None), {}, "cv_column or key 'fold' must not be missing"),
-        (_spoiled("fold", np.nan), {}, "cv_column or key 'fold' must not be missing; got 7 of 400 rows without one"),
+        (_spoiled("fold", None), {}, "fold_column 'fold' must not be missing"),
+        (_spoiled("fold", np.nan), {}, "fold_column 'fold' must not be missing; got 7 of 400 rows without one"),
         (table(400).with_columns(fold=pl.date(2026, 1, pl.col("fold") + 1)), {}, "must hold words, whole numbers or"),
-        (table(400), {"cv_column": "id"}, "must make from 2 to 20 folds; got 400"),
-        (table(400), {"cv_column": None}, "must have folds, .* got neither cv_column nor key"),
-        (table(400), {"cv_column": "fold", "key": "id"}, "cv_column or key"),
+        (table(400), {"fold_column": "id"}, "must make from 2 to 20 folds; got 400"),
+        (table(400), {"fold_column": None}, "must have folds, .* got neither fold_column nor fold_key"),
+        (table(400), {"fold_column": "fold", "fold_key": "id"}, "fold_column or fold_key"),
         (table(400), {"classes": ["a", "b"]}, "classes must be the 3 labels"),
         (table(400), {"classes": "abc"}, "classes must be the 3 labels"),
         (table(400), {"classes": [1, 2, 3]}, "classes must be labels of column 'y'"),
@@ -436,8 +429,8 @@ def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
         (table(400), {"form": "plugin"}, "form must be 'debiased' or 'difference'"),
         (table(400), {"pos_label": "a"}, "pos_label must be left out with several classes"),
         (table(400), {"sample": 10}, "sample must be"),
-        (table(400), {"by": "id"}, "by and time must make at most 24 segments"),
-        (table(400), {"by": "p_a"}, "every column must have one role"),
+        (table(400), {"segments": "id"}, "segments and time must make at most 24 segments"),
+        (table(400), {"segments": "p_a"}, "every column must have one role"),
         (table(400), {"target": None}, "target must be the name of a column"),
         (table(400).head(0), {"classes": ["a", "b", "c"]}, "data must hold rows with weight; got 0 rows"),
         (table(400).filter(pl.col("y") == "a"), {}, "at least two classes"),
@@ -448,7 +441,7 @@ def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(rows: pl.DataFrame, options: dict[str, Any], message: str) -> None:
-    given = {"target": "y", "score": P, "loss": "log", "calibrator": "temperature", "cv_column": "fold", **options}
+    given = {"target": "y", "score": P, "loss": "log", "calibrator": "temperature", "fold_column": "fold", **options}
     with pytest.raises(ScoreprismError, match=message):
         scale.decompose(rows, **given)
 
@@ -459,7 +452,7 @@ def test_segments_of_a_sample_come_back_from_json():
     law = rng.dirichlet([1.0, 1.0, 1.0], 600)
     y = (rng.random(600)[:, None] > law.cumsum(axis=1)).sum(axis=1)
     data = pl.DataFrame({"y": y, **{f"p{k}": law[:, k] for k in range(3)}, "g": np.arange(600) % 2})
-    found = scale.decompose(data, target="y", score=["p0", "p1", "p2"], classes=[0, 1, 2], loss="log", by="g")
+    found = scale.decompose(data, target="y", score=["p0", "p1", "p2"], classes=[0, 1, 2], loss="log", segments="g")
     back = type(found).from_json(found.to_json())
     assert back.terms == found.terms
     assert {label: d.terms for label, d in back.segments.decompositions.items()} == {

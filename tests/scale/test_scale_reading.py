@@ -43,7 +43,7 @@ def changed(**columns) -> pl.DataFrame:
 
 def message_of(data, kind: type[Exception] = InputError, **options) -> str:
     with pytest.raises(kind) as caught:
-        scale.summarize(data, **{"target": "y", "score": "s", **options})
+        scale.aggregate(data, **{"target": "y", "score": "s", **options})
     assert caught.value.__suppress_context__ or caught.value.__context__ is None  # no wall of an engine above it
     return str(caught.value)
 
@@ -81,13 +81,13 @@ REFUSED = {
         "Drop these rows, or multiply all weights by the same number."),
     ),
     "fold": (
-        changed(f=pl.Series([1.0, NAN, 1, 2, 2, 2])), {"cv_column": "f"},
-        "cv_column or key 'f' must not be missing; got 1 of 6 rows without. Drop these rows, or give them a fold.",
+        changed(f=pl.Series([1.0, NAN, 1, 2, 2, 2])), {"fold_column": "f"},
+        "fold_column or key 'f' must not be missing; got 1 of 6 rows without. Drop these rows, or give them a fold.",
     ),
     "key": (
         changed(f=pl.Series(["1"] * 6)), {"key": "f"},
         ("key must be a column of whole numbers, which every engine hashes alike; got 'f' of type String. "
-         "Make a column of folds in the engine and pass it as cv_column."),
+         "Make a column of folds in the engine and pass it as fold_column."),
     ),
     "target missing": (
         changed(y=pl.Series([0.0, None, 0, 1, 1, 0])), {},
@@ -120,15 +120,15 @@ REFUSED = {
         BASE.rename({"s": "score_2026"}), {"score": "scores_2026"},
         "score must name a column of the data; got 'scores_2026'. Did you mean 'score_2026'? There are y, score_2026, g.",
     ),
-    "two roles": (BASE, {"by": "y"}, "every column must have one role; got 'y' in several. Name another column."),
+    "two roles": (BASE, {"segments": "y"}, "every column must have one role; got 'y' in several. Name another column."),
     "no rows": (BASE.head(0), {}, "data must hold rows with weight; got 0 rows. Check the filter, or the weights."),
     "no weight": (
         changed(w=pl.lit(0.0)), {"sample_weight": "w"},
         "data must hold rows with weight; got 6 rows, all of weight 0. Check the filter, or the weights.",
     ),
     "identifiers": (
-        pl.DataFrame({"y": [0, 1] * 10_500, "s": [0.5] * 21_000, "g": [f"c{i}" for i in range(21_000)]}), {"by": "g"},
-        ("by, time and cv_column must make at most 20,000 groups; got more from 'g'. "
+        pl.DataFrame({"y": [0, 1] * 10_500, "s": [0.5] * 21_000, "g": [f"c{i}" for i in range(21_000)]}), {"segments": "g"},
+        ("by, time and fold_column must make at most 20,000 groups; got more from 'g'. "
          "Use coarser columns; identifiers are no segments (key= deals them to folds)."),
     ),
 }  # fmt: skip
@@ -163,7 +163,7 @@ TYPES = {
     ("engine", "case"), [(e, case) for e in ENGINES for case in TYPES if e != "dask" or case in ("boolean", "enum")]
 )
 def test_types(engine, case):
-    found = scale.summarize(brought(changed(**TYPES[case]), engine), target="y", score="s", by="g")
+    found = scale.aggregate(brought(changed(**TYPES[case]), engine), target="y", score="s", segments="g")
     assert found.segments == (("a",), ("b",), (None,))
     assert {g: found.only(g=g).n for g in ("a", "b", None)} == {"a": 3, "b": 2, None: 1}
     assert found.table["n"][found.table["y"] == 1].sum() == 3
@@ -175,7 +175,7 @@ def test_types(engine, case):
 def test_other_labels(engine, label):
     other = "no" if label == "yes" else 1
     frame = changed(y=pl.Series([label if y else other for y in BASE["y"]]))
-    found = scale.summarize(brought(frame, engine), target="y", score="s", pos_label=label)
+    found = scale.aggregate(brought(frame, engine), target="y", score="s", pos_label=label)
     assert found.table["key"][found.table["y"] == 1].tolist() == [0.6, 0.7, 0.8]
 
 
@@ -189,10 +189,10 @@ def test_objects_of_pandas():
             "t": [dt.date(2026, 1, 31), dt.date(2026, 2, 1), None],
         }
     )
-    found = scale.summarize(frame, target="y", score="s", by="g", time="t")
+    found = scale.aggregate(frame, target="y", score="s", segments="g", time="t")
     assert found.segments == (("a", "2026-01"), ("b", None), (None, "2026-02"))
     mixed = frame.assign(g=pd.array(["a", 1, 2.5], dtype=object))
-    assert message_of(mixed, by="g").startswith("columns must hold values of one type; got an error of its own: ")
+    assert message_of(mixed, segments="g").startswith("columns must hold values of one type; got an error of its own: ")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -203,8 +203,8 @@ def test_any_name_is_a_name(engine):
     target, score, q, w, g, fold, t = names
     frame = pl.DataFrame({target: BASE["y"], score: BASE["s"], q: BASE["s"], w: [1.0, 2, 1, 1, 1, 1], g: BASE["g"]})
     frame = frame.with_columns(pl.Series(fold, [1, 1, 1, 2, 2, 2]), pl.Series(t, [1] * 6))
-    found = scale.summarize(
-        brought(frame, engine), target=target, score=score, q=q, sample_weight=w, by=g, cv_column=fold, time=t
+    found = scale.aggregate(
+        brought(frame, engine), target=target, score=score, q=q, sample_weight=w, segments=g, fold_column=fold, time=t
     )
     assert (found.n, found.table["w"].sum(), len(found.segments), found.folds) == (6, 7.0, 3, (1, 2))
 
@@ -218,7 +218,7 @@ def test_one_class_is_refused_when_laws_are_fitted():
 def test_a_list_is_no_label():
     frame = changed(g=pl.Series([[1], [2]] * 3))
     text = "by must hold labels; got column 'g' of type List(Int64). Name another column."
-    assert message_of(frame, by="g") == text
+    assert message_of(frame, segments="g") == text
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────
@@ -243,7 +243,7 @@ def test_unfinished_files_are_passed_over(tmp_path):
     for name in ("part-0.parquet", "_temporary/0/part-1.parquet", ".part-2.parquet"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         BASE.write_parquet(tmp_path / name)
-    assert scale.summarize(tmp_path, target="y", score="s").n == 6
+    assert scale.aggregate(tmp_path, target="y", score="s").n == 6
 
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
@@ -263,10 +263,10 @@ def test_files_that_differ_are_named(tmp_path):
     BASE.write_parquet(tmp_path / "a.parquet")
     BASE.drop("g").write_parquet(tmp_path / "b.parquet")
     text = f"by must name a column of the data; got 'g'. There are y, s. This is about the file {str(tmp_path / 'b.parquet')!r}."
-    assert message_of(tmp_path, by="g") == text
+    assert message_of(tmp_path, segments="g") == text
     changed(g=pl.Series(range(6))).write_parquet(tmp_path / "b.parquet")
     text = "a column must have the same type in all files; got 'g' with words in some and numbers in others. "
-    assert message_of(tmp_path, by="g").startswith(text)
+    assert message_of(tmp_path, segments="g").startswith(text)
     changed(y=pl.Series(["no", "yes"] * 3)).write_parquet(tmp_path / "a.parquet")
     changed(y=pl.Series(["never", "yes"] * 3)).write_parquet(tmp_path / "b.parquet")
     text = "target 'y' must hold two labels; got 'yes', 'never', 'no'. "
@@ -277,18 +277,22 @@ def test_text_whose_types_change_late(tmp_path):
     lines = [f"{i % 2},1,{i % 3}" for i in range(20_000)]
     file = tmp_path / "late.csv"
     file.write_text("\n".join(["y,s,g", *lines, "1,0.5,0", "0,0.25,0"]))
-    found = scale.summarize(file, target="y", score="s", by="g")
+    found = scale.aggregate(file, target="y", score="s", segments="g")
     assert (found.n, sorted(set(found.table["key"]))) == (20_002, [0.25, 0.5, 1.0])
     file.write_text("\n".join(["y,s,g", *lines, "1,1,north", "1,high,0"]))
     text = "score must hold numbers; got column 's' of type String. Cast it to a number first."
     assert message_of(file) == text
     file.write_text("\n".join(["y,s,g", *lines, "1,1,north"]))
-    assert scale.summarize(file, target="y", score="s", by="g").segments == (("0",), ("1",), ("2",), ("north",))
+    assert scale.aggregate(file, target="y", score="s", segments="g").segments == (("0",), ("1",), ("2",), ("north",))
 
 
 def test_tabs(tmp_path):
     BASE.write_csv(tmp_path / "a.tsv", separator="\t")
-    assert scale.summarize(tmp_path / "a.tsv", target="y", score="s", by="g").segments == (("a",), ("b",), (None,))
+    assert scale.aggregate(tmp_path / "a.tsv", target="y", score="s", segments="g").segments == (
+        ("a",),
+        ("b",),
+        (None,),
+    )
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "dask"])
@@ -306,7 +310,7 @@ def test_columns_written_as_folders(tmp_path, engine):
         folder = tmp_path / f"year={year}" / f"month={month}" / f"region={region}"
         folder.mkdir(parents=True)
         BASE.drop("g").write_parquet(folder / "part-0.parquet")
-    found = scale.summarize(tmp_path, target="y", score="s", by=["year", "month", "region"], engine=engine)
+    found = scale.aggregate(tmp_path, target="y", score="s", segments=["year", "month", "region"], engine=engine)
     assert found.segments == ((2025, 12, "7"), (2026, 1, "east"), (2026, 2, "east"))
     assert found.n == 18
 

@@ -15,12 +15,10 @@ from benchmarks.scale_statistics.tables import Pairs
 
 import scoreprism
 from scoreprism import scale
-from scoreprism._fitting.chain_fit import parse_losses
-from scoreprism._fitting.learners import parse_calibrator
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.scale._shift import _edges
-from scoreprism.scale._sums_to_sample import Options, draw_folds, fit_sums
+from scoreprism.scale._sums_to_sample import draw_folds
 
 LOSSES = simulate.LOSSES
 
@@ -58,9 +56,8 @@ def test_terms_are_those_of_the_rows_with_the_same_folds():
 
 def test_maps_at_other_scores_are_the_fitted_ones():
     draw = LAWS["b"].sample(3000, generator())
-    partial = scale.summarize(simulate.frame(draw), target="y", score="s", loss=LOSSES)
-    losses = parse_losses(list(LOSSES))
-    _, chain = fit_sums(partial, Options(losses, parse_calibrator("auto", 2), 5, "debiased", 0))
+    partial = scale.aggregate(simulate.frame(draw), target="y", score="s", loss=LOSSES)
+    chain = partial.decompose("log").chain
     law, score = chain.levels[1], chain.sample.prediction
     fits = law.fits
     np.testing.assert_allclose(simulate.laws_at(chain, score, np.zeros(score.size, int))[1], law.folds, rtol=1e-12)
@@ -80,7 +77,7 @@ def test_drawn_folds_keep_every_sum(weighted):
     rng = generator()
     rows = pl.DataFrame({"y": rng.integers(2, size=5000), "s": rng.random(5000).round(2), "w": rng.random(5000) + 0.1})
     weight = "w" if weighted else None
-    partial = scale.summarize(rows, target="y", score="s", sample_weight=weight)
+    partial = scale.aggregate(rows, target="y", score="s", sample_weight=weight)
     shares = draw_folds(partial, 5, 0)
     assert shares.shape == (20, 5, partial.table["n"].size)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)  # so every sum is kept
@@ -190,9 +187,9 @@ def test_standard_errors_of_a_calibrated_score_are_those_of_rows(loss, weighted)
     y, fold = (rng.random(n) < s).astype(int), rng.integers(0, 5, n)
     w = rng.uniform(0.5, 1.5, n) if weighted else np.ones(n)
     frame = pl.DataFrame({"y": y, "s": s, "q": q, "fold": fold, "w": w})
-    options = {"target": "y", "score": "s", "q": "q", "cv_column": "fold", "cells": 64}
+    options = {"target": "y", "score": "s", "q": "q", "fold_column": "fold", "cells": 64}
     d = scale.decompose(frame, loss=loss, sample_weight="w" if weighted else None, **options)
-    c = simulate.laws_at(fit_sums(d.partial, d._options)[1], s, fold)[0]
+    c = simulate.laws_at(d.chain, s, fold)[0]
     hits = [np.where(y == 1, p, 1 - p) for p in (s, c, q)]
     losses = [-np.log(hit) if loss == "log" else (1 - hit) ** 2 for hit in hits]
     steps = np.stack([losses[0] - losses[1], losses[1] - losses[2], losses[2]])
@@ -213,7 +210,7 @@ def test_neighbouring_scores_of_many_rows_stay_apart_in_memory(calibrator):
     folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
     rows = scoreprism.decompose(y, s, loss="brier", calibrator=calibrator, cv=folds)
     frame = pl.DataFrame({"y": y, "s": s, "fold": fold})
-    sums = scale.decompose(frame, target="y", score="s", cv_column="fold", loss="brier", calibrator=calibrator)
+    sums = scale.decompose(frame, target="y", score="s", fold_column="fold", loss="brier", calibrator=calibrator)
     assert sums.terms["reliability"] == pytest.approx(rows.terms["reliability"], abs=1e-10)
     assert sums.std_error["reliability"] == pytest.approx(rows.std_error["reliability"], rel=1e-7)
 
@@ -257,7 +254,7 @@ def test_cells_too_coarse_for_many_rows_stop_the_advice():
     rng = np.random.default_rng(3)
     p = rng.beta(2, 3, 20_000)
     rows = pl.DataFrame({"y": (rng.random(20_000) < p).astype(int), "s": p**1.2 / (p**1.2 + (1 - p) ** 1.2)})
-    partial = scale.summarize(rows, target="y", score="s", cells=16)
+    partial = scale.aggregate(rows, target="y", score="s", cells=16)
     shown = partial.decompose(loss="log").summary(min_gain=0).findings[0]
     assert (shown.kind, shown.term) == ("recalibrate", "reliability")
     sums = {name for name in partial.table if name not in ("key", "y", "segment", "fold", "lo", "hi")}
@@ -276,7 +273,7 @@ def test_many_folds_are_refused():
     with pytest.raises(InputError, match="cv must be at most 100 folds; got 4,001"):
         scale.decompose(rows, target="y", score="s", cv=4001)
     with pytest.raises(InputError, match="folds must be at least 2 and at most 100; got 400"):
-        scale.decompose(rows, target="y", score="s", cv_column="id")
+        scale.decompose(rows, target="y", score="s", fold_column="id")
 
 
 def test_a_calibrated_score_is_not_refuted_by_its_cells():

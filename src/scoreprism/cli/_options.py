@@ -26,15 +26,15 @@ FORMATS = ("table", "json", "csv", "md")
 
 #: What the arguments of Python, as texts of the library name them, are called here.
 OPTION_OF = {
-    "X": "--features", "by": "--segment", "calibrators": "--method", "cells": "--cells", "clip": "--clip",
-    "confidence_level": "--confidence", "cv_column": "--fold-column", "engine": "--engine", "every": "--period",
+    "X": "--features", "calibrators": "--method", "cells": "--cells", "clip": "--clip",
+    "confidence_level": "--confidence", "engine": "--engine",
     "fold_column": "--fold-column", "fold_key": "--fold-key", "gate_on": "--gate-on", "groups": "--groups",
-    "key": "--fold-key", "latent": "--latent", "loss": "--loss", "max_pvalue": "--alpha",
+    "latent": "--latent", "loss": "--loss", "max_pvalue": "--alpha",
     "max_reliability": "--max-reliability", "n_jobs": "--jobs", "n_resamples": "--resamples", "order": "--order",
     "overwrite": "--force", "period": "--period", "pos_label": "--pos-label", "q": "--q", "random_state": "--seed",
     "sample_weight": "--weight", "score": "--score", "segments": "--segment", "target": "--target", "time": "--time",
     "verify_checksums": "--verify-checksums", "y": "--target", "y_proba": "--score", "y_true": "--target",
-    "Partial.to_json": "--save-sums", "Sums.to_json": "--save-sums", "to_json()": "`scoreprism recalibrate --save`",
+    "Sums.to_json": "--save-sums", "to_json()": "`scoreprism recalibrate --save`",
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from scoreprism.exceptions import DoubtfulFileWarning
 if TYPE_CHECKING:
     from scoreprism._core.parquet_pages import Pages
     from scoreprism.report import Report
-    from scoreprism.scale import Partial
+    from scoreprism.scale import Sums
 
 #: Options that only make sense where rows are summed.
 _OF_SUMS = ("engine", "period", "cells", "fold_column", "fold_key", "save_sums")
@@ -75,7 +75,7 @@ class Call:
                 "at scale FILE must be a path, a glob or a folder; got - (stdin). Write it to a file"
             )
         if self.given["sums"]:
-            self._check_partials(typed)
+            self._check_sums(typed)
             return
         for name, there in (("target", self.given["target"]), ("scores", self.given["scores"] or self.given["models"])):
             if not there:
@@ -123,7 +123,7 @@ class Call:
         frame: Any = nw.from_native(scan(list(self.files), engine=self.given["engine"])).lazy()
         return dict(frame.collect_schema())
 
-    def _check_partials(self, typed: set[str]) -> None:
+    def _check_sums(self, typed: set[str]) -> None:
         if self.files:
             raise click.UsageError(f"give FILE or --sums; got both. The sums of {self.files[0]!r} can be added later")
         settled = [name for name in _SETTLED if name in typed]
@@ -157,7 +157,7 @@ class Call:
         return word if word.strip(".*?[]") else "predictions"
 
 
-def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) -> tuple[Report, Partial]:
+def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) -> tuple[Report, Sums]:
     """The report on data that stay where they are."""
     release_memory()
     asked = _typed()
@@ -225,19 +225,19 @@ def _details(call: Call, passes: int) -> dict[str, Any]:
     return found | {"times summed": f"{passes * len(call.given['scores'])}, each over all rows"}
 
 
-def _summarized(call: Call, voice: Voice) -> dict[str, tuple[Partial, ...]]:
+def _summarized(call: Call, voice: Voice) -> dict[str, tuple[Sums, ...]]:
     """Sums of each score; by segments and by periods one after the other, which takes less memory than at once."""
-    from scoreprism.scale import summarize
+    from scoreprism.scale import aggregate
 
     given = call.given
     groups, time = tuple(dict.fromkeys(given["segments"])), given["time"]
-    keys: list[dict[str, Any]] = [{"by": group} for group in groups]
+    keys: list[dict[str, Any]] = [{"segments": group} for group in groups]
     times = [] if time is None else [time]
-    keys += [{"time": name, "every": given["period"]} for name in times]
+    keys += [{"time": name, "period": given["period"]} for name in times]
     if time is None and given["period"] is not None:
         raise click.UsageError("--period goes with --time; got it alone. Name the column of dates")
     if given.get("save_sums") or len(keys) < 2:
-        keys = [{"by": groups or None, "time": time, "every": given["period"]}]
+        keys = [{"segments": groups or None, "time": time, "period": given["period"]}]
     elif not given["quiet"]:
         voice.say(
             f"note: the data are read {len(keys) * len(given['scores'])} times, by {', '.join((*groups, *times))}"
@@ -245,12 +245,12 @@ def _summarized(call: Call, voice: Voice) -> dict[str, tuple[Partial, ...]]:
         )
     options = {
         "target": given["target"], "q": given["q"], "latent": given["latent"],
-        "loss": list(Asked("", given).losses()), "sample_weight": given["weight"], "cv_column": given["fold_column"],
-        "key": given["fold_key"], "clip": given["clip"], "engine": given["engine"], "pos_label": _label(call),
+        "loss": list(Asked("", given).losses()), "sample_weight": given["weight"], "fold_column": given["fold_column"],
+        "fold_key": given["fold_key"], "clip": given["clip"], "engine": given["engine"], "pos_label": _label(call),
     }  # fmt: skip
     options |= {"cells": given["cells"]} if given["cells"] is not None else {}
     files = list(call.files)
-    return {score: tuple(summarize(files, score=score, **key, **options) for key in keys) for score in given["scores"]}
+    return {score: tuple(aggregate(files, score=score, **key, **options) for key in keys) for score in given["scores"]}
 
 
 def _label(call: Call) -> Any:
@@ -272,13 +272,13 @@ def _label(call: Call) -> Any:
     return text
 
 
-def _require_order(score: str, partial: Partial) -> None:
+def _require_order(score: str, sums: Sums) -> None:
     """Refuse a score that is high where events are rare, as for rows: ranks of cells, rows of a cell as ties."""
     import numpy as np
 
     from scoreprism.cli._score_checks import refuse_reversed
 
-    table = partial.table
+    table = sums.table
     _, place = np.unique(table["key"], return_inverse=True)
     rows = np.bincount(place, table["n"])
     events = np.bincount(place, table["n"] * table["y"])
@@ -287,11 +287,11 @@ def _require_order(score: str, partial: Partial) -> None:
         return
     gap = np.cumsum(rows) - 0.5 * rows - 0.5 * n
     spread = float(np.sqrt(ones * (n - ones) / (n * (n - 1.0)) * (rows @ gap**2)))
-    other = "0" if partial.settings.pos_label is None else "the other label"
+    other = "0" if sums.settings.pos_label is None else "the other label"
     refuse_reversed(float(events @ gap), spread, ones * (n - ones), f"--score {score!r}", other)
 
 
-# ── partials ────────────────────────────────────────────────────────────────────────────────────────
+# ── files of sums ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _json_files(patterns: Sequence[str]) -> list[str]:
@@ -314,17 +314,17 @@ def _json_files(patterns: Sequence[str]) -> list[str]:
     return each_once(found)
 
 
-def _read(call: Call) -> dict[str, tuple[Partial, ...]]:
-    """Partials added up, score by score; a file that does not fit is named."""
+def _read(call: Call) -> dict[str, tuple[Sums, ...]]:
+    """Sums added up, score by score; a file that does not fit is named."""
     from scoreprism._core.progress import tracked
     from scoreprism.exceptions import InputError
-    from scoreprism.scale import Partial
+    from scoreprism.scale import Sums
 
     files = call.inputs
-    totals: dict[str, Partial] = {}
+    totals: dict[str, Sums] = {}
     for file in tracked(files, len(files), "sums of files"):
         try:
-            part = Partial.from_json(Path(file).read_bytes())
+            part = Sums.from_json(Path(file).read_bytes())
             score = part.settings.score
             totals[score] = totals[score] + part if score in totals else part
         except InputError as error:

@@ -34,7 +34,7 @@ from scoreprism.report._segment_section import segments as by_segment
 from scoreprism.report._subject import Case, RowSubject, Subject, fit_subject
 from scoreprism.report._sum_subject import SumSubject, fit_sums
 from scoreprism.report._verdict_section import verdict
-from scoreprism.scale import Partial
+from scoreprism.scale import Sums
 
 #: What makes each section; a section that needs rows is None where only sums are known. The verdict is made last.
 _MAKERS: dict[str, Callable[[Case], Section | None]] = {
@@ -330,7 +330,7 @@ def make_report(
 
 
 def summarize_sums(
-    partials: Partial | Mapping[str, Partial | Sequence[Partial]],
+    partials: Sums | Mapping[str, Sums | Sequence[Sums]],
     *,
     loss: str | ProperLoss | Sequence[str | ProperLoss] | None = None,
     confidence_level: float = 0.95,
@@ -347,8 +347,8 @@ def summarize_sums(
 
     Parameters
     ----------
-    partials : Partial, or mapping of str to Partial or sequence of Partial
-        What `scoreprism.scale.summarize` made, by the name of the model; several of one model are sums of the same
+    partials : Sums, or mapping of str to Sums or sequence of Sums
+        What `scoreprism.scale.aggregate` made, by the name of the model; several of one model are sums of the same
         rows by different columns.
     loss : str, ProperLoss or sequence of these, optional
         Losses; those that were summed by default.
@@ -382,7 +382,7 @@ def summarize_sums(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(5000)
     >>> rows = pl.LazyFrame({"y": (rng.random(5000) < p**2).astype(int), "p": p})
-    >>> report = summarize_sums(scale.summarize(rows, target="y", score="p"))
+    >>> report = summarize_sums(scale.aggregate(rows, target="y", score="p"))
     >>> [section.key for section in report.sections]
     ['verdict', 'calibration', 'method']
     """
@@ -400,18 +400,16 @@ def summarize_sums(
     return _build(case, asked, title, origin or Origin(), {"clip": settings.clip, "cells": settings.cells})
 
 
-def _named_sums(partials: object) -> dict[str, tuple[Partial, ...]]:
+def _named_sums(partials: object) -> dict[str, tuple[Sums, ...]]:
     """Sums by the name of their model."""
-    if isinstance(partials, Partial):
+    if isinstance(partials, Sums):
         return {partials.settings.score: (partials,)}
     if not isinstance(partials, Mapping) or not partials:
-        refuse(
-            "`partials` must be a Partial, or a mapping of names to these", f"{partials!r}"[:80], "See scale.summarize."
-        )
+        refuse("`partials` must be Sums, or a mapping of names to these", f"{partials!r}"[:80], "See scale.aggregate.")
     found = {}
     for name, given in partials.items():
-        sums = (given,) if isinstance(given, Partial) else tuple(given)
-        if not sums or not all(isinstance(one, Partial) for one in sums):
-            refuse(f"the sums of {name!r} must be partials", f"{given!r}"[:80], "See scale.summarize.")
+        sums = (given,) if isinstance(given, Sums) else tuple(given)
+        if not sums or not all(isinstance(one, Sums) for one in sums):
+            refuse(f"the sums of {name!r} must be Sums", f"{given!r}"[:80], "See scale.aggregate.")
         found[str(name)] = sums
     return found

@@ -10,7 +10,7 @@ from scoreprism._document.versions import versions
 from scoreprism._findings.wording import plural, write_amount, write_count, write_share
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case
-from scoreprism.scale import Partial
+from scoreprism.scale import Sums
 
 #: What the words and letters of the decomposition stand for.
 SYMBOLS = {
@@ -84,7 +84,7 @@ def flatten(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, write_count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _sum_facts(partial: Partial) -> list[tuple[str, str]]:
+def _sum_facts(partial: Sums) -> list[tuple[str, str]]:
     settings = partial.settings
     facts = [("target", settings.target)]
     facts += [("weights", settings.sample_weight)] if settings.sample_weight is not None else []

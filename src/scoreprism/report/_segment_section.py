@@ -26,7 +26,7 @@ from scoreprism.report._pieces import estimate_cell, figure, write_title
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case, RowSubject, Subject
 from scoreprism.report._sum_subject import SummedScores, SumSubject
-from scoreprism.scale import Drift, Partial, ScaledDecomposition
+from scoreprism.scale import Drift, ScaledDecomposition, Sums
 
 #: Rows of a segment at least, rows of its rarer outcome at least, and segments or periods at most.
 LEAST, RAREST, MOST = 100, 10, 24
@@ -377,11 +377,11 @@ def choose_segments(
 # ── from sums ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_sums(case: Case, model: SumSubject, partial: Partial, column: str) -> SegmentColumn:
+def _of_sums(case: Case, model: SumSubject, partial: Sums, column: str) -> SegmentColumn:
     """Segments of one column that are large enough, by maps of their own; and what was left out."""
     settings = partial.settings
     is_time = column == settings.time
-    about = column, f"{column}, in {settings.every}s" if is_time and settings.every else column, is_time
+    about = column, f"{column}, in {settings.period}s" if is_time and settings.period else column, is_time
     labels, codes = _code_segments(partial, column)
     rows = np.stack([np.bincount(codes, partial.table["n"] * (partial.table["y"] == y), len(labels)) for y in (0, 1)])
     last = MOST_PERIODS if is_time else None
@@ -390,18 +390,17 @@ def _of_sums(case: Case, model: SumSubject, partial: Partial, column: str) -> Se
     rates: dict[Any, Rates] = {}
     skipped: dict[Any, str] = {}
     twin = model.decompositions[case.loss]._stand_in
-    floors = {} if twin is None or twin.clip is None else {case.loss: twin.clip}
+    floor = None if twin is None else twin.clip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)
         for i in tracked(chosen, len(chosen), f"maps by {column}"):
             label = MISSING if labels[i] is None else labels[i]
             part = partial.only(**{column: labels[i]}).pooled()
             try:
-                result = part.decompose(loss=case.losses[case.loss], random_state=case.seed, floors=floors)
+                result = part.decompose(case.losses[case.loss], random_state=case.seed, floor=floor)
             except ScoreprismError as error:
                 skipped[label] = str(error)
                 continue
-            assert isinstance(result, ScaledDecomposition)  # noqa: S101 - of one loss
             found[label], rates[label] = result, _rate_sums(SummedScores.of(part), case.level)
     if not found:
         return SegmentColumn(*about, None, {}, tuple(left_out))
@@ -418,7 +417,7 @@ def _rate_sums(cells: SummedScores, level: float) -> Rates:
     return Rates.of(sums, level)
 
 
-def _code_segments(partial: Partial, column: str) -> tuple[list[Any], Any]:
+def _code_segments(partial: Sums, column: str) -> tuple[list[Any], Any]:
     """Labels of a column in order, and the place of each line's label among them."""
     place = partial.settings.keys.index(column)
     values = [key[place] for key in partial.segments]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from scoreprism.metrics import MetricTable
 from scoreprism.metrics._estimate import Estimate, Wald
 from scoreprism.report._evidence import from_bound, of_many
 from scoreprism.report._subject import DECILES, EDGE, GRADES, Grade, Subject
-from scoreprism.scale import Partial, ScaledDecomposition
+from scoreprism.scale import ScaledDecomposition, Sums
 
 #: Bins of a histogram.
 _FINE = 1000
@@ -43,11 +44,11 @@ class SumSubject(Subject):
     decompositions: Mapping[str, ScaledDecomposition]
     findings: tuple[Finding, ...]
     level: float
-    partials: tuple[Partial, ...]  # sums of the same rows, by different columns
+    partials: tuple[Sums, ...]  # sums of the same rows, by different columns
     has_rows = False
 
     @property
-    def partial(self) -> Partial:
+    def partial(self) -> Sums:
         """The sums that the whole comes from."""
         return self.partials[0]
 
@@ -108,7 +109,7 @@ class SumSubject(Subject):
 
 
 def fit_sums(
-    name: str, partials: tuple[Partial, ...], losses: dict[str, ProperLoss], level: float, seed: int
+    name: str, partials: tuple[Sums, ...], losses: dict[str, ProperLoss], level: float, seed: int
 ) -> SumSubject:
     """Fit the laws of one model to its sums; what is warned of is kept for the reader of the report."""
     rows = {partial.n for partial in partials}
@@ -116,8 +117,9 @@ def fit_sums(
         refuse("partials of one model must be sums of the same rows", f"{sorted(rows)} rows", "Sum them again.")
     with collect_findings() as said:
         whole = partials[0].pooled()
-        found = whole.decompose(loss=list(losses.values()), random_state=seed)
-    assert isinstance(found, dict)  # noqa: S101 - losses are a list
+        first, *others = losses.items()
+        main: Any = whole.decompose(first[1], random_state=seed)
+        found = {first[0]: main} | {name: main.chain.decompose(loss) for name, loss in others}
     return SumSubject(name, found, tuple(said), level, partials)
 
 
@@ -137,7 +139,7 @@ class SummedScores:
     exact: bool  # whether each is one score
 
     @classmethod
-    def of(cls, partial: Partial) -> SummedScores:
+    def of(cls, partial: Sums) -> SummedScores:
         """The cells of a partial, over all of its folds, segments and periods."""
         table = partial.pooled().table
         keys, place = np.unique(table["key"], return_inverse=True)

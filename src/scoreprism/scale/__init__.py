@@ -10,37 +10,37 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scoreprism.scale._apply import apply
-    from scoreprism.scale._decompose_columns import decompose, summarize
+    from scoreprism.scale._decompose_columns import aggregate, decompose
     from scoreprism.scale._drift import Drift
     from scoreprism.scale._engines import ENGINES, scan
-    from scoreprism.scale._partial import Partial
     from scoreprism.scale._scaled_result import ClassDecomposition, ScaledDecomposition
     from scoreprism.scale._shift import Shifts
+    from scoreprism.scale._sums import Sums
 
 __all__ = [
     "ENGINES",
     "ClassDecomposition",
     "Drift",
-    "Partial",
     "ScaledDecomposition",
     "Shifts",
+    "Sums",
+    "aggregate",
     "apply",
     "decompose",
     "scan",
-    "summarize",
 ]
 
 _HOMES = {
     "ENGINES": "_engines",
     "ClassDecomposition": "_scaled_result",
     "Drift": "_drift",
-    "Partial": "_partial",
+    "Sums": "_sums",
     "ScaledDecomposition": "_scaled_result",
     "Shifts": "_shift",
     "apply": "_apply",
     "decompose": "_decompose_columns",
     "scan": "_engines",
-    "summarize": "_decompose_columns",
+    "aggregate": "_decompose_columns",
 }
 
 

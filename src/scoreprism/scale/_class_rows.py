@@ -89,11 +89,8 @@ def label_code(column: str, classes: Sequence[Any]) -> nw.Expr:
 
 def _check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     require_columns(schema, roles)
-    grouping = {
-        role: name for role, name in roles.columns.items() if role == "`cv_column` or `key`" or role[:2] == "by"
-    }
-    for role, name in grouping.items():
-        if schema[name].is_temporal() or schema[name].is_nested():
+    for role, name in roles.label_columns.items():
+        if role != "time" and (schema[name].is_temporal() or schema[name].is_nested()):
             remedy = "Make a column of words or whole numbers; periods are passed as `time`=."
             refuse(
                 f"{mark(role)} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy
@@ -196,7 +193,7 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     kept = {name: column[~absent] for name, column in table.items()}
     if not kept["n"].size:
         refuse_empty(gone)
-    segments = segment_labels(kept, rows.roles.own_keys, rows.roles.every)
+    segments = segment_labels(kept, rows.roles.own_keys, rows.roles.period)
     has_fold = rows.roles.fold is not None
     folds = [plain_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
     keys = {*rows.roles.own_keys, "fold", "state"}
@@ -260,7 +257,7 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
         gaps, _ = count_wrong(folds, there("v", rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64()))
         if gaps:
             what = f"{gaps:,} of {count:,} rows without one"
-            refuse(f"`cv_column` or `key` {roles.fold!r} must not be missing", what, "Fill it.")
+            refuse(f"{mark(roles.fold_role)} {roles.fold!r} must not be missing", what, "Fill it.")
     labels = rows.source.select(v=nw.col("target"), y=label_code("target", roles.classes))
     wrong, shown = count_wrong(labels, nw.col("y") >= 0)
     refuse(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import refuse
 from scoreprism._core.labels import key_order
 from scoreprism._findings.finding import Finding
-from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismError
@@ -24,36 +24,36 @@ from scoreprism.scale._class_scaling import ClassRequest
 from scoreprism.scale._column_settings import segment_labels
 from scoreprism.scale._engines import engine_of, fetched, wrap
 from scoreprism.scale._expressions import CLASS_FORMULAS, columns_of, picked, unbounded
-from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, floors_of
+from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, share_floor
 from scoreprism.scale._sum_table import coded
 
 #: Rows of a sample unless said otherwise.
 SAMPLE = 200_000
 
 
-def by_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> dict[str, ClassDecomposition]:
+def decompose_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> ClassDecomposition:
     """All rows are counted and their loss summed; laws are fitted to a sample, in memory."""
-    facts = find_facts(rows, _loss_sums(rows, request), request.clip)
-    table, how = _drawn_rows(frame, rows, facts, request)
+    facts = find_facts(rows, _loss_sums(rows, request.loss), request.clip)
+    table, how = _draw_sample(frame, rows, facts, request)
     used = table["y"].shape[0]
     if rows.roles.weighted:
         table = {name: column[table["w"] > 0.0] for name, column in table.items()}
-    sample, folds, results = _sample(table, rows), table.get("fold"), {}
-    for i, (name, found) in enumerate(_decompose(sample, folds, request).items()):
-        risk, error = _risk_of_all(facts, request.losses[name], i)
-        sampled = _find_sample(used, facts.n, how, risk, error)
-        twin = found.floored  # the loss of all rows is not summed at the floor
-        floored = None if twin is None else _add_facts(twin, sampled, facts, math.nan, math.nan)
-        results[name] = replace(_add_facts(found, sampled, facts, risk, error), floored=floored)
-    floors = floors_of(results)
+    sample, folds = _sample(table, rows), table.get("fold")
+    whole = _decompose(sample, folds, request)
+    risk, error = _risk_of_all(facts, request.loss)
+    sampled = _find_sample(used, facts.n, how, risk, error)
+    twin = whole.floored  # the loss of all rows is not summed at the floor
+    floored = None if twin is None else _add_facts(twin, sampled, facts, math.nan, math.nan)
+    result = replace(_add_facts(whole, sampled, facts, risk, error), floored=floored)
+    floors = share_floor(result)
 
-    def fit(part: NDArray[np.bool_]) -> dict[str, Decomposition]:
+    def fit(part: NDArray[np.bool_]) -> Decomposition:
         return _decompose(sample.take(part), None if folds is None else folds[part], request, floors)
 
     for kind, place in rows.roles.parts.items():
-        labels, code = coded(segment_labels(table, rows.roles.own_keys[place], rows.roles.every))
-        results = attach_parts(results, kind, {label: code == i for i, label in enumerate(labels)}, fit)
-    return results
+        labels, code = coded(segment_labels(table, rows.roles.own_keys[place], rows.roles.period))
+        result = attach_parts(result, kind, {label: code == i for i, label in enumerate(labels)}, fit)
+    return result
 
 
 def _add_facts(found: Decomposition, sampled: Finding, facts: Facts, risk: float, error: float) -> ClassDecomposition:
@@ -63,7 +63,7 @@ def _add_facts(found: Decomposition, sampled: Finding, facts: Facts, risk: float
     return ClassDecomposition._of(noted, **known, risk_in_all=risk, risk_std_error=error)
 
 
-def _drawn_rows(
+def _draw_sample(
     frame: Any, rows: ClassRows, facts: Facts, request: ClassRequest
 ) -> tuple[dict[str, NDArray[Any]], str]:
     """The rows that are used, and how they were drawn."""
@@ -105,7 +105,7 @@ def _sample(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> Sample:
 
 def _decompose(
     sample: Sample, folds: NDArray[Any] | None, request: ClassRequest, floors: Mapping[str, float] | None = None
-) -> dict[str, Decomposition]:
+) -> Decomposition:
     """Plain decompose on rows in memory; parts at the floor of the whole."""
     fit = ChainFit.of(
         sample,
@@ -113,40 +113,41 @@ def _decompose(
         cv=request.cv if folds is None else _splits(folds),
         random_state=request.random_state,
     )
-    chain = fit.fit(request.losses.values(), request.clip, floors)
-    return decompose_each(chain, request.losses, request.form, request.clip)
+    chain: Any = fit.fit([request.loss], request.clip, floors)
+    floor = chain.fit.mixture.floors.get(str(request.loss))
+    found: Decomposition = chain.decompose_at(request.loss, request.form, request.clip, floor)
+    return found
 
 
 def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     labels = sorted(set(folds.tolist()), key=key_order)
     if not 2 <= len(labels) <= MOST_MODELS:
-        refuse(f"folds must be from 2 to {MOST_MODELS}", f"{len(labels):,}", "Use another `cv_column` or `key`.")
+        refuse(f"folds must be from 2 to {MOST_MODELS}", f"{len(labels):,}", "Use another `fold_column` or `fold_key`.")
     return [(np.flatnonzero(folds != label), np.flatnonzero(folds == label)) for label in labels]
 
 
-def _loss_sums(rows: ClassRows, request: ClassRequest) -> dict[str, nw.Expr]:
-    """Sums of the loss of S over all rows, for losses that engines evaluate."""
+def _loss_sums(rows: ClassRows, loss: ProperLoss) -> dict[str, nw.Expr]:
+    """Sums of the loss of S over all rows, if engines evaluate it."""
     law = columns_of("p0", rows.k)
     hit = picked(law)
     w = nw.col("w") if rows.roles.weighted else nw.lit(1.0)
-    sums: dict[str, nw.Expr] = {"never": (hit <= 0.0).cast(nw.Int64)}
-    for i, loss in enumerate(request.losses.values()):
-        if type(loss) in CLASS_FORMULAS:
-            value = CLASS_FORMULAS[type(loss)].loss(hit, law)
-            sums |= {f"a{i}": w * value, f"b{i}": w * w * value, f"d{i}": w * w * value * value}
-    return sums
+    never: dict[str, nw.Expr] = {"never": (hit <= 0.0).cast(nw.Int64)}
+    if type(loss) not in CLASS_FORMULAS:
+        return never
+    value = CLASS_FORMULAS[type(loss)].loss(hit, law)
+    return never | {"a": w * value, "b": w * w * value, "d": w * w * value * value}
 
 
-def _risk_of_all(facts: Facts, loss: ProperLoss, i: int) -> tuple[float, float]:
+def _risk_of_all(facts: Facts, loss: ProperLoss) -> tuple[float, float]:
     """Mean loss of S over all rows and its standard error; NaN for a loss that engines do not evaluate."""
     table = facts.table
-    if f"a{i}" not in table:
+    if "a" not in table:
         return math.nan, math.nan
     if unbounded(loss) and table["never"].any():
         return math.inf, math.nan
     mass = float(table["w"].sum())
-    risk = float(table[f"a{i}"].sum()) / mass
-    squares = table[f"d{i}"].sum() - 2.0 * risk * table[f"b{i}"].sum() + risk**2 * table["w2"].sum()
+    risk = float(table["a"].sum()) / mass
+    squares = table["d"].sum() - 2.0 * risk * table["b"].sum() + risk**2 * table["w2"].sum()
     return risk, math.sqrt(max(float(squares), 0.0)) / mass
 
 

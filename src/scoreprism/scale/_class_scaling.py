@@ -144,7 +144,7 @@ class ClassRequest:
     """What was asked for, parsed as far as it can be without the data."""
 
     roles: ColumnRoles
-    losses: dict[str, ProperLoss]
+    loss: ProperLoss
     calibrator: object
     scaling: Scaling | None
     cv: int
@@ -153,7 +153,6 @@ class ClassRequest:
     seed: int
     random_state: object
     sample: int
-    single: bool
 
 
 class Fitting:

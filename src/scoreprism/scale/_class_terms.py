@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import narwhals as nw
@@ -20,6 +21,7 @@ from scoreprism._kernels.term_intervals import Alternative, Moments
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
+from scoreprism._spelling import mark
 from scoreprism.decomposition import Chain, Decomposition
 from scoreprism.decomposition._chain import RESOLUTION, as_floored, conclude, find_infinite_rows
 from scoreprism.losses import ProperLoss
@@ -38,7 +40,7 @@ from scoreprism.scale._expressions import (
     with_logs,
     with_maps,
 )
-from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, floors_of
+from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, share_floor
 
 #: Segments and periods that are fitted one by one, each with passes of its own.
 MOST_SEGMENTS = 24
@@ -46,16 +48,16 @@ MOST_SEGMENTS = 24
 _EXPECTED = 7
 
 
-def by_gradients(rows: ClassRows, request: ClassRequest) -> dict[str, ClassDecomposition]:
+def decompose_all_rows(rows: ClassRows, request: ClassRequest) -> ClassDecomposition:
     """The whole, and every segment and period by laws and passes of its own."""
     facts = find_facts(rows)
     labels = _few_labels(facts, rows)
-    results = _fit(rows, facts, request)
-    floors = floors_of(results)
+    result = _fit(rows, facts, request)
+    floors = share_floor(result)
     for kind, place in rows.roles.parts.items():
         parts = {label: _part(rows, facts, place, label) for label in labels[kind]}
-        results = attach_parts(results, kind, parts, lambda part: _fit(part[0], part[1], request, floors))
-    return results
+        result = attach_parts(result, kind, parts, lambda part: _fit(part[0], part[1], request, floors))
+    return result
 
 
 def _few_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]]]:
@@ -64,7 +66,7 @@ def _few_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]
         labels = {key[place] for key in facts.segments}
         if len(labels) > MOST_SEGMENTS:
             refuse(
-                f"`by` and `time` must make at most {MOST_SEGMENTS} {kind} here: each is fitted in passes of its own",
+                f"`segments` and `time` must make at most {MOST_SEGMENTS} {kind}, each fitted in passes of its own",
                 f"{len(labels):,}",
                 "Use coarser columns, or `calibrator`='auto', which fits to a sample.",
             )
@@ -77,14 +79,14 @@ def _part(rows: ClassRows, facts: Facts, place: slice, label: tuple[Any, ...]) -
     held = np.array([key[place] == label for key in facts.segments])
     frame = rows.frame
     for name, value in zip(rows.roles.own_keys[place], label, strict=True):
-        raw = period_code(value, rows.roles.every) if name == "time" else value
+        raw = period_code(value, rows.roles.period) if name == "time" else value
         frame = frame.filter(nw.col(name).is_null() if raw is None else nw.col(name) == raw)
     return replace(rows, frame=frame), facts.only(held)
 
 
 def _fit(
     rows: ClassRows, facts: Facts, request: ClassRequest, floors: Mapping[str, float] | None = None
-) -> dict[str, ClassDecomposition]:
+) -> ClassDecomposition:
     """Fold models by passes, then the terms by a last one; and another one at the floor of an infinite loss."""
     assert request.scaling is not None  # noqa: S101 - that is why we are here
     labels = facts.fold_labels
@@ -94,7 +96,7 @@ def _fit(
     passes = 2 + sum(1 for _ in tracked(fitting.steps(), _EXPECTED, "passes over the data"))
     maps, common = fitting.maps, request.scaling.map(fitting.common, rows.k)
     parameters = {"slopes": common.slope.tolist(), "intercepts": common.intercept.tolist()}
-    sums = _sum_terms(ready, maps, request.losses, request.clip)
+    loss, sums = request.loss, _sum_terms(ready, maps, request.loss, request.clip)
     how = {"laws": ["C = P(Y | S)"], "folds": len(maps), "passes": passes}
     findings = [Finding("law_fitted", level=1, subject=request.scaling.name, facts=how)]
     findings += [Finding("zero_weight", n=int(facts.absent))] if facts.absent else []
@@ -105,17 +107,13 @@ def _fit(
         known = {"risk_in_all": found.risk, "risk_std_error": error, "passes": passes, "parameters": parameters}
         return ClassDecomposition._of(found, **facts.counts, **known)
 
-    results = {}
-    for name, loss in request.losses.items():
-        found = _decompose(sums, loss, request, request.clip, findings)
-        floor = _floor(found, facts) if floors is None else floors.get(name)
-        if floor is None:
-            results[name] = add_facts(found, passes)
-            continue
-        again = _sum_terms(ready, maps, {name: loss}, floor)  # sums of losses do not tell those of clipped ones
-        twin = as_floored(_decompose(again, loss, request, floor, findings), round(float(again.moved.sum())))
-        results[name] = add_facts(replace(found, floored=add_facts(twin, passes + 1)), passes + 1)
-    return results
+    found = _decompose(sums, loss, request, request.clip, findings)
+    floor = _floor(found, facts) if floors is None else floors.get(str(loss))
+    if floor is None:
+        return add_facts(found, passes)
+    again = _sum_terms(ready, maps, loss, floor)  # sums of losses do not tell those of clipped ones
+    twin = as_floored(_decompose(again, loss, request, floor, findings), round(float(again.moved.sum())))
+    return add_facts(replace(found, floored=add_facts(twin, passes + 1)), passes + 1)
 
 
 def _floor(found: Decomposition, facts: Facts) -> float | None:
@@ -130,7 +128,9 @@ def _home(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
     column = rows.roles.fold
     if not 2 <= len(labels) <= MOST_MODELS:
         refuse(
-            f"`cv_column` or `key` {column!r} must make from 2 to {MOST_MODELS} folds", f"{len(labels):,}", "Change it."
+            f"{mark(rows.roles.fold_role)} {column!r} must make from 2 to {MOST_MODELS} folds",
+            f"{len(labels):,}",
+            "Change it.",
         )
     place = {label: i for i, label in enumerate(labels)}
     home = np.array([place[fold] for fold in facts.folds], dtype=np.intp)
@@ -151,15 +151,6 @@ def _home(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
 
 
 @dataclass(frozen=True)
-class LineSums:
-    """Sums of components x of the rows of each line: steps of the losses, then the spread of C."""
-
-    first: FloatArray  # (lines, c): Σw·x
-    second: FloatArray  # (lines, c): Σw²·x
-    products: FloatArray  # (lines, c, c): Σw²·x·x'
-
-
-@dataclass(frozen=True)
 class ClassSums:
     """Sums of the last pass: a line for each class and pattern of laws that excluded the outcome."""
 
@@ -169,22 +160,23 @@ class ClassSums:
     w: FloatArray  # (lines,): Σw
     w2: FloatArray  # (lines,): Σw²
     surprise: FloatArray  # (lines,): Σ(1 − max C)
-    losses: dict[str, LineSums]  # by loss
+    # components x of the rows: steps of the loss, then the spread of C
+    first: FloatArray  # (lines, c): Σw·x
+    second: FloatArray  # (lines, c): Σw²·x
+    products: FloatArray  # (lines, c, c): Σw²·x·x'
     levels: tuple[str, ...]  # S, C and the given levels above
     k: int  # number of classes
     moved: FloatArray  # (lines,): rows whose score was clipped
 
 
-def _sum_terms(
-    rows: ClassRows, maps: Sequence[SoftmaxExpression], losses: dict[str, ProperLoss], clip: float | None
-) -> ClassSums:
+def _sum_terms(rows: ClassRows, maps: Sequence[SoftmaxExpression], loss: ProperLoss, clip: float | None) -> ClassSums:
     """The pass: laws of all maps on all rows, that of the home fold as C, then sums and cross-products."""
     k, folds, given = rows.k, len(maps), len(rows.roles.levels)
     distances = {f"m{f}": one.floor for f, one in enumerate(maps)}
     mean = {f"mid_{j}": total([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
     at_home = {f"own_{j}": picked([nw.col(f"m{f}_{j}") for f in range(folds)], "home") for j in range(k)}
     size = given + 2  # steps of S, C and the levels above, and one spread
-    sums = {f"s_{name}": value for name, value in _summands(rows, len(losses), size).items()}
+    sums = {f"s_{name}": value for name, value in _summands(rows, size).items()}
     sums |= {} if clip is None else {"s_moved": nw.col("moved")}
 
     def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -196,60 +188,62 @@ def _sum_terms(
             frame = clipped(frame, dict.fromkeys(laws, clip), k)
         frame = frame.with_columns(**mean, **at_home)
         never = [(picked(columns_of(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)]
-        frame = frame.with_columns(**_components(given, folds, k, losses), zero=total(never))
+        frame = frame.with_columns(**_components(given, folds, k, loss), zero=total(never))
         return frame.select("y", "zero", **sums)
 
     table = grouped(rows.frame, build, ["y", "zero"], dict.fromkeys(sums, "sum"))
-    return _class_sums(table, rows, losses, size)
+    return _class_sums(table, rows, size)
 
 
-def _summands(rows: ClassRows, losses: int, size: int) -> dict[str, nw.Expr]:
-    """Columns to be summed: by loss ``a`` Σw·x, ``b`` Σw²·x, ``d`` Σw²·x·x'."""
+def _summands(rows: ClassRows, size: int) -> dict[str, nw.Expr]:
+    """Columns to be summed: ``a`` Σw·x, ``b`` Σw²·x, ``d`` Σw²·x·x'."""
     columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*columns_of("own", rows.k))}
     w = nw.col("w") if rows.roles.weighted else nw.lit(1.0)
     if rows.roles.weighted:
         columns |= {"w": w, "w2": w * w}
-    for i in range(losses):
-        for a in range(size):
-            columns[f"a{i}_{a}"] = w * nw.col(f"x{i}_{a}")
-            if rows.roles.weighted:
-                columns[f"b{i}_{a}"] = w * w * nw.col(f"x{i}_{a}")
-            for b in range(a, size):
-                columns[f"d{i}_{a}_{b}"] = w * w * nw.col(f"x{i}_{a}") * nw.col(f"x{i}_{b}")
+    for a in range(size):
+        columns[f"a{a}"] = w * nw.col(f"x{a}")
+        if rows.roles.weighted:
+            columns[f"b{a}"] = w * w * nw.col(f"x{a}")
+        for b in range(a, size):
+            columns[f"d{a}_{b}"] = w * w * nw.col(f"x{a}") * nw.col(f"x{b}")
     return columns
 
 
-def _components(given: int, folds: int, k: int, losses: dict[str, ProperLoss]) -> dict[str, nw.Expr]:
-    """Columns ``x{loss}_{component}``; an infinite loss counts as 0 and is told by ``zero``."""
+def _components(given: int, folds: int, k: int, loss: ProperLoss) -> dict[str, nw.Expr]:
+    """Columns ``x{component}``; an infinite loss counts as 0 and is told by ``zero``."""
     order = ["p0", "own", *(f"p{t}" for t in range(1, given))]
-    columns = {}
-    for i, loss in enumerate(losses.values()):
-        formula = CLASS_FORMULAS[type(loss)]
-        values = [formula.loss(picked(columns_of(name, k)), columns_of(name, k)) for name in order]
-        for t, value in enumerate(values):
-            columns[f"x{i}_{t}"] = value - values[t + 1] if t + 1 < len(values) else value
-        laws = [columns_of(f"m{f}", k) for f in range(folds)]
-        columns[f"x{i}_{len(order)}"] = formula.spread(laws, columns_of("mid", k))
-    return columns
+    formula = CLASS_FORMULAS[type(loss)]
+    values = [formula.loss(picked(columns_of(name, k)), columns_of(name, k)) for name in order]
+    columns = {f"x{t}": before - after for t, (before, after) in enumerate(pairwise(values))}
+    columns[f"x{len(order) - 1}"] = values[-1]
+    laws = [columns_of(f"m{f}", k) for f in range(folds)]
+    return columns | {f"x{len(order)}": formula.spread(laws, columns_of("mid", k))}
 
 
-def _class_sums(table: dict[str, Any], rows: ClassRows, losses: dict[str, ProperLoss], size: int) -> ClassSums:
+def _class_sums(table: dict[str, Any], rows: ClassRows, size: int) -> ClassSums:
     n = table["n"].astype(np.float64)
     w, w2 = (table["s_w"], table["s_w2"]) if rows.roles.weighted else (n, n)
-    sums = {}
-    for i, name in enumerate(losses):
-        first = np.column_stack([table[f"s_a{i}_{a}"] for a in range(size)])
-        letter = "b" if rows.roles.weighted else "a"
-        second = np.column_stack([table[f"s_{letter}{i}_{a}"] for a in range(size)])
-        products = np.zeros((n.size, size, size))
-        for a in range(size):
-            for b in range(a, size):
-                products[:, a, b] = products[:, b, a] = table[f"s_d{i}_{a}_{b}"]
-        sums[name] = LineSums(first, second, products)
-    levels = ("S", "C", *rows.roles.levels[1:])
-    y, zero = table["y"].astype(np.intp), table["zero"].astype(np.intp)
-    moved = table.get("s_moved", np.zeros(n.size))
-    return ClassSums(y, zero, n, w, w2, table["s_surprise"], sums, levels, rows.k, moved)
+    first = np.column_stack([table[f"s_a{a}"] for a in range(size)])
+    second = np.column_stack([table[f"s_b{a}"] for a in range(size)]) if rows.roles.weighted else first
+    products = np.zeros((n.size, size, size))
+    for a in range(size):
+        for b in range(a, size):
+            products[:, a, b] = products[:, b, a] = table[f"s_d{a}_{b}"]
+    return ClassSums(
+        y=table["y"].astype(np.intp),
+        zero=table["zero"].astype(np.intp),
+        n=n,
+        w=w,
+        w2=w2,
+        surprise=table["s_surprise"],
+        first=first,
+        second=second,
+        products=products,
+        levels=("S", "C", *rows.roles.levels[1:]),
+        k=rows.k,
+        moved=table.get("s_moved", np.zeros(n.size)),
+    )
 
 
 # ── from sums to terms ──────────────────────────────────────────────────────────────────────────────
@@ -261,13 +255,13 @@ def _decompose(
     """Terms of one loss, with the resolution form by the same law C."""
     assert request.scaling is not None  # noqa: S101 - that is why we are here
     form = request.form
-    levels, lines = len(sums.levels), sums.losses[str(loss)]
+    levels = len(sums.levels)
     sample = _sample(sums)
     chain = Chain.of(sample, _levels(sample, sums.levels), findings=tuple(findings))
     spread = np.zeros((2 * levels, levels + 1))
     spread[:levels, :levels] = np.eye(levels)
     spread[levels + 1, levels] = 1.0  # only C has one
-    moments = _moments(sums, lines, spread, np.zeros((sums.n.size, 2 * levels)))
+    moments = _moments(sums, spread, np.zeros((sums.n.size, 2 * levels)))
     infinite = _infinite(sums, loss)
     said = find_infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
     moments = _with_infinite(moments, infinite)
@@ -297,14 +291,14 @@ def _levels(sample: Sample, names: Sequence[str]) -> list[Level]:
     return [Level.of(name, sample.prediction, is_summed=True) for name in names]
 
 
-def _moments(sums: ClassSums, lines: LineSums, turn: FloatArray, shift: FloatArray) -> Moments:
+def _moments(sums: ClassSums, turn: FloatArray, shift: FloatArray) -> Moments:
     """Moments of turn·x + shift, `shift` being constant within a line."""
     mass = float(sums.w.sum())
-    first = lines.first @ turn.T + shift * sums.w[:, None]
-    second = lines.second @ turn.T + shift * sums.w2[:, None]
+    first = sums.first @ turn.T + shift * sums.w[:, None]
+    second = sums.second @ turn.T + shift * sums.w2[:, None]
     mean = first.sum(axis=0) / mass
-    part = lines.second @ turn.T
-    products = np.einsum("ia,lab,jb->ij", turn, lines.products, turn)
+    part = sums.second @ turn.T
+    products = np.einsum("ia,lab,jb->ij", turn, sums.products, turn)
     products += part.T @ shift + shift.T @ part + (shift * sums.w2[:, None]).T @ shift
     along = np.outer(mean, second.sum(axis=0))
     covariance = products - along - along.T + np.outer(mean, mean) * float(sums.w2.sum())
@@ -343,6 +337,6 @@ def _resolution(sums: ClassSums, found: Decomposition) -> Decomposition:
     turn[4, levels] = 1.0
     shift = np.zeros((sums.n.size, 6))
     shift[:, 1], shift[:, 2] = -constant, constant
-    moments = _with_infinite(_moments(sums, sums.losses[str(loss)], turn, shift), _infinite(sums, loss)[:1])
+    moments = _with_infinite(_moments(sums, turn, shift), _infinite(sums, loss)[:1])
     chain = Chain.of(sample, _levels(sample, ("S", "C", "Q̄")), RESOLUTION)
     return conclude(chain, loss, found.form, clip, moments, found.risk, None, ())

@@ -36,9 +36,9 @@ class ColumnRoles:
     laws: dict[str, tuple[str, ...]]  # columns of each given level: one for P(Y = 1), or one for each class
     classes: tuple[Any, ...] = ()  # labels in the order of the columns, where there is one for each
     sample_weight: str | None = None
-    by: tuple[str, ...] = ()  # segments
+    segments: tuple[str, ...] = ()
     time: str | None = None
-    every: str | None = None  # one of `PERIODS`, where `time` holds dates
+    period: str | None = None  # one of `PERIODS`, where `time` holds dates
     fold: str | None = None
     # number of folds that a hash of the column `fold` is brought to; None if it holds folds
     fold_hash: int | None = None
@@ -62,18 +62,28 @@ class ColumnRoles:
     @property
     def keys(self) -> tuple[str, ...]:
         """Columns that tell segments and periods apart."""
-        return (*self.by, *([self.time] if self.time is not None else []))
+        return (*self.segments, *([self.time] if self.time is not None else []))
 
     @property
     def own_keys(self) -> list[str]:
         """What these are called in the frames of `key_columns`."""
-        return [*(f"by{i}" for i in range(len(self.by))), *(["time"] if self.time is not None else [])]
+        return [*(f"by{i}" for i in range(len(self.segments))), *(["time"] if self.time is not None else [])]
 
     @property
     def parts(self) -> dict[str, slice]:
         """Where the labels of segments, and of periods, are among `keys`, where there are any."""
-        places = {"segments": slice(0, len(self.by)), "periods": slice(len(self.by), len(self.keys))}
+        places = {"segments": slice(0, len(self.segments)), "periods": slice(len(self.segments), len(self.keys))}
         return {kind: place for kind, place in places.items() if place.start < place.stop}
+
+    @property
+    def fold_role(self) -> str:
+        """The argument that named the column of folds."""
+        return "fold_column" if self.fold_hash is None else "fold_key"
+
+    @property
+    def label_columns(self) -> dict[str, str]:
+        """Columns of segments, periods and folds, by what they are."""
+        return {role: name for role, name in self.columns.items() if role.startswith(("segments", "time", "fold"))}
 
     @property
     def law_columns(self) -> dict[str, str]:
@@ -88,8 +98,9 @@ class ColumnRoles:
     @property
     def columns(self) -> dict[str, str]:
         """Every column that is read, by what it is."""
-        rest = {"sample_weight": self.sample_weight, "time": self.time, "`cv_column` or `key`": self.fold}
-        segments = {f"by[{i}]" if len(self.by) > 1 else "by": name for i, name in enumerate(self.by)}
+        rest = {"sample_weight": self.sample_weight, "time": self.time, self.fold_role: self.fold}
+        several = len(self.segments) > 1
+        segments = {f"segments[{i}]" if several else "segments": name for i, name in enumerate(self.segments)}
         named = {role: name for role, name in rest.items() if name is not None}
         return {"target": self.target, **self.law_columns, **named, **segments}
 
@@ -98,12 +109,16 @@ class ColumnRoles:
         single = ("target", "sample_weight", "time", "fold")
         changed: dict[str, Any] = {role: names.get(getattr(self, role), getattr(self, role)) for role in single}
         laws = {level: tuple(names[name] for name in columns) for level, columns in self.laws.items()}
-        return replace(self, **changed, laws=laws, by=tuple(names[name] for name in self.by))
+        return replace(self, **changed, laws=laws, segments=tuple(names[name] for name in self.segments))
+
+
+#: Settings that JSON holds as they are.
+_KEPT = ("cells", "clip", "sample_weight", "time", "period", "fold", "fold_hash", "pos_label")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(ColumnRoles):
-    """What partials must have in common to be added: the columns that were read, the cells, the losses."""
+    """What sums must have in common to be added: the columns that were read, the cells, the losses."""
 
     losses: tuple[ProperLoss, ...]
     cells: int
@@ -112,7 +127,7 @@ class Settings(ColumnRoles):
     def _facts(self) -> dict[str, Any]:
         laws = tuple(name for names in self.laws.values() for name in names)
         first = {"target": self.target, "score": self.score, "levels": self.levels, "laws": laws}
-        rest = ("losses", "cells", "clip", "sample_weight", "by", "time", "every", "fold", "fold_hash", "pos_label")
+        rest = (*_KEPT, "losses", "segments")
         return first | {name: getattr(self, name) for name in rest}
 
     def require_like(self, other: Settings) -> None:
@@ -121,7 +136,7 @@ class Settings(ColumnRoles):
         for name, mine in self._facts().items():
             if mine != theirs[name]:
                 found = f"{mine!s} and {theirs[name]!s}"
-                refuse(f"`partials` must have the same {name} to be added", found, "Add like to like.")
+                refuse(f"sums must have the same {name} to be added", found, "Add like to like.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain objects."""
@@ -137,8 +152,8 @@ class Settings(ColumnRoles):
         }
         if laws["S"] != (data["score"],):
             raise ValueError("another score than the law S")
-        names = ("target", "cells", "clip", "sample_weight", "time", "every", "fold", "fold_hash", "pos_label")
-        return cls(laws=laws, losses=losses, by=tuple(data["by"]), **{name: data[name] for name in names})
+        kept = {name: data[name] for name in ("target", *_KEPT)}
+        return cls(laws=laws, losses=losses, segments=tuple(data["segments"]), **kept)
 
 
 def known_loss(loss: ProperLoss) -> bool:
@@ -151,7 +166,7 @@ def known_loss(loss: ProperLoss) -> bool:
 
 def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> ColumnRoles:
     """The roles of columns, by the arguments of `scale.decompose`; `laws` are those of the levels."""
-    fold, fold_hash = _parse_folds(options["cv"], options["cv_column"], options["key"])
+    fold, fold_hash = _parse_folds(options["cv"], options["fold_column"], options["fold_key"])
     if "Π" in laws and "Q" not in laws:
         refuse("`latent` must stand above `q`", "latent alone", "Pass `q` as well, or the law as `q`.")
     label = options.get("pos_label")
@@ -160,9 +175,9 @@ def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> ColumnRo
         laws=dict(laws),
         classes=options.get("classes", ()),
         sample_weight=options["sample_weight"],
-        by=_parse_by(options["by"]),
+        segments=_parse_segments(options["segments"]),
         time=options["time"],
-        every=options["every"],
+        period=options["period"],
         fold=fold,
         fold_hash=fold_hash,
         pos_label=label.item() if isinstance(label, np.generic) else label,
@@ -177,23 +192,23 @@ def parse_count_of_folds(cv: object) -> int:
     return count
 
 
-def _parse_folds(cv: object, cv_column: str | None, key: str | None) -> tuple[str | None, int | None]:
+def _parse_folds(cv: object, fold_column: str | None, fold_key: str | None) -> tuple[str | None, int | None]:
     """The column that folds come from, and the number of folds that it is hashed to (None if it holds them)."""
-    if cv_column is not None and key is not None:
-        refuse("folds must come from `cv_column` or `key`", "both", "Leave one of them out.")
+    if fold_column is not None and fold_key is not None:
+        refuse("folds must come from `fold_column` or `fold_key`", "both", "Leave one of them out.")
     folds = parse_count_of_folds(cv)
-    return (cv_column, None) if key is None else (key, folds)
+    return (fold_column, None) if fold_key is None else (fold_key, folds)
 
 
-def _parse_by(by: object) -> tuple[str, ...]:
+def _parse_segments(segments: object) -> tuple[str, ...]:
     """Names of segment columns."""
-    if by is None:
+    if segments is None:
         return ()
-    names = (by,) if isinstance(by, str) else by
+    names = (segments,) if isinstance(segments, str) else segments
     if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
-        refuse("`by` must name one or more columns", plain(by), "For example 'region'.")
+        refuse("`segments` must name one or more columns", plain(segments), "For example 'region'.")
     if len(set(names)) < len(names):
-        refuse("`by` must name each column once", listed(names), "Leave the repeated one out.")
+        refuse("`segments` must name each column once", listed(names), "Leave the repeated one out.")
     return tuple(names)
 
 
@@ -207,9 +222,8 @@ _NO_LABELS = (nw.Binary, nw.Duration, nw.Object)
 def check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     """Refuse columns that are not there, naming candidates, and types that cannot be what they are said to be."""
     require_columns(schema, roles)
-    for role, name in roles.columns.items():
-        labels = role.startswith("by") or role in ("time", "`cv_column` or `key`")
-        if labels and (schema[name].is_nested() or schema[name] in _NO_LABELS):
+    for role, name in roles.label_columns.items():
+        if schema[name].is_nested() or schema[name] in _NO_LABELS:
             refuse(f"{mark(role)} must hold labels", f"column {name!r} of type {schema[name]}", "Name another column.")
     _check_target(schema[roles.target], roles)
     return with_period(schema, roles)
@@ -249,7 +263,7 @@ class Seen:
 
     def alike(self, schema: Schema, roles: ColumnRoles) -> ColumnRoles:
         """Refuse labels that are numbers in one file and words in another: they would be different segments."""
-        labels = [name for name in (*roles.by, roles.time, roles.fold) if name is not None]
+        labels = [name for name in (*roles.segments, roles.time, roles.fold) if name is not None]
         labels += [roles.target] if roles.pos_label is not None else []
         for name in labels:
             kind = _kind(schema[name])
@@ -314,14 +328,14 @@ def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
 def with_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     """The length of a period: a month for dates unless said otherwise, none for other columns."""
     if roles.time is None:
-        if roles.every is not None:
-            refuse("`every` must come with `time`", f"every={roles.every!r} alone", "Pass `time`= as well.")
+        if roles.period is not None:
+            refuse("`period` must come with `time`", f"period={roles.period!r} alone", "Pass `time`= as well.")
         return roles
     kind = schema[roles.time]
     if isinstance(kind, (nw.Date, nw.Datetime)) or kind in (nw.Date, nw.Datetime):
-        return replace(roles, every=parse_choice(roles.every or "month", PERIODS, "every"))
-    if roles.every is not None:
-        refuse("`every` must come with a column of dates", f"{roles.time!r} of type {kind}", "Leave `every` out.")
+        return replace(roles, period=parse_choice(roles.period or "month", PERIODS, "period"))
+    if roles.period is not None:
+        refuse("`period` must come with a column of dates", f"{roles.time!r} of type {kind}", "Leave `period` out.")
     if kind.is_float() or kind == nw.Unknown:
         refuse("`time` must hold periods or dates", f"{roles.time!r} of type {kind}", "Make a column of periods.")
     return roles
@@ -342,9 +356,9 @@ def key_columns(roles: ColumnRoles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Ex
     """Weights, segments, period and fold under names of ours: user's names are data and may be anything."""
     schema = frame.collect_schema()
     columns = {} if roles.sample_weight is None else {"w": number(roles.sample_weight)}
-    columns |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.by)}
+    columns |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.segments)}
     if roles.time is not None:
-        columns["time"] = _period(roles.time, roles.every, schema[roles.time], frame.implementation)
+        columns["time"] = _period(roles.time, roles.period, schema[roles.time], frame.implementation)
     if roles.fold is not None:
         folded = roles.fold_hash is not None
         columns["fold"] = hashed(roles.fold, schema[roles.fold], roles.fold_hash or 0) if folded else nw.col(roles.fold)
@@ -386,22 +400,22 @@ def is_outcome() -> nw.Expr:
     return (y == 0) | (y == 1) | (y == -1)
 
 
-def _period(time: str, every: str | None, kind: nw.dtypes.DType, engine: nw.Implementation) -> nw.Expr:
+def _period(time: str, period: str | None, kind: nw.dtypes.DType, engine: nw.Implementation) -> nw.Expr:
     """The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is."""
     column = nw.col(time)
-    if every is None:
+    if period is None:
         return column
     local = engine.is_polars() or engine.is_pyarrow() or engine.is_pandas()  # times of SQL have the zone of the session
     if local and isinstance(kind, nw.Datetime) and kind.time_zone is not None:
         column = column.dt.convert_time_zone("UTC")
     year, month = column.dt.year().cast(nw.Float64), column.dt.month().cast(nw.Float64)
-    if every == "year":
+    if period == "year":
         return year
-    if every == "quarter":
+    if period == "quarter":
         return year * 10 + _parts(month + 2, 3)
-    if every == "month":
+    if period == "month":
         return year * 100 + month
-    if every == "day":
+    if period == "day":
         return year * 10000 + month * 100 + column.dt.day().cast(nw.Float64)
     return _week(year, month, column.dt.day().cast(nw.Float64))
 
@@ -427,9 +441,9 @@ def hashed(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
     """A fold from a whole number, the same in every engine."""
     if not kind.is_integer():
         refuse(
-            "`key` must be a column of whole numbers, which every engine hashes alike",
+            "`fold_key` must be a column of whole numbers, which every engine hashes alike",
             f"{key!r} of type {kind}",
-            "Make a column of folds in the engine and pass it as `cv_column`.",
+            "Make a column of folds in the engine and pass it as `fold_column`.",
         )
     # the largest unsigned numbers are no signed ones
     value = (nw.col(key) % _PRIME).cast(nw.Int64) if kind == nw.UInt64 else nw.col(key).cast(nw.Int64) % _PRIME
@@ -460,35 +474,35 @@ def written(value: Any) -> Any:
     return str(label) if isinstance(label, float) and math.isinf(label) else label
 
 
-def segment_labels(table: Mapping[str, NDArray[Any]], keys: Sequence[str], every: str | None) -> list[tuple[Any, ...]]:
+def segment_labels(table: Mapping[str, NDArray[Any]], keys: Sequence[str], period: str | None) -> list[tuple[Any, ...]]:
     """The labels of segment and period of each line, as JSON can hold them; `keys` are columns of the table."""
     columns = []
     for name in keys:
         values = table[name].tolist()
-        columns.append([written(period_label(v, every) if name == "time" else v) for v in values])
+        columns.append([written(period_label(v, period) if name == "time" else v) for v in values])
     return list(zip(*columns, strict=True)) if columns else [()] * next(iter(table.values())).shape[0]
 
 
-def period_label(code: Any, every: str | None) -> Any:
+def period_label(code: Any, period: str | None) -> Any:
     """A period as people write it."""
     if code is None or code != code or type(code).__name__ == "NAType":
         return None
-    if every is None:
+    if period is None:
         return code
     whole = int(code)
-    if every == "week":
+    if period == "week":
         return str(np.datetime64("1969-12-29") + np.timedelta64(7 * whole, "D"))
-    if every == "quarter":
+    if period == "quarter":
         return f"{whole // 10}-Q{whole % 10}"
-    if every == "month":
+    if period == "month":
         return f"{whole // 100}-{whole % 100:02d}"
-    return str(whole) if every == "year" else f"{whole // 10000}-{whole // 100 % 100:02d}-{whole % 100:02d}"
+    return str(whole) if period == "year" else f"{whole // 10000}-{whole // 100 % 100:02d}-{whole % 100:02d}"
 
 
-def period_code(label: Any, every: str | None) -> Any:
+def period_code(label: Any, period: str | None) -> Any:
     """The number behind the label of a period: `period_label` backwards."""
-    if every is None or label is None:
+    if period is None or label is None:
         return label
-    if every == "week":
+    if period == "week":
         return (date.fromisoformat(label) - date(1969, 12, 29)).days // 7
     return int("".join(part for part in label if part.isdigit()))

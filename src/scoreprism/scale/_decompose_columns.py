@@ -1,4 +1,4 @@
-"""summarize() and decompose(): the public doors of scale, for one column of scores or one for each class."""
+"""aggregate() and decompose(), for one column of scores or one for each class."""
 
 from __future__ import annotations
 
@@ -10,51 +10,49 @@ import numpy as np
 from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_count, parse_random_state, plain, refuse
 from scoreprism._core.progress import tracked
 from scoreprism._core.source_files import verify_files
-from scoreprism._fitting.chain_fit import parse_losses
+from scoreprism._fitting.chain_fit import parse_loss, parse_losses
 from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._spelling import mark
 from scoreprism.exceptions import InputError
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import find_facts, read_rows
-from scoreprism.scale._class_sample import SAMPLE, by_sample
+from scoreprism.scale._class_sample import SAMPLE, decompose_sample
 from scoreprism.scale._class_scaling import ClassRequest, Scaling
-from scoreprism.scale._class_terms import by_gradients
+from scoreprism.scale._class_terms import decompose_all_rows
 from scoreprism.scale._column_settings import ColumnRoles, Seen, Settings, check_columns, known_loss, parse_roles
 from scoreprism.scale._engine_pass import Scan, refuse_empty, require_few_groups, sum_rows
 from scoreprism.scale._engines import EngineError, SourcePart, in_arrow, parts, plainly_named, scan, typed, wrap
 from scoreprism.scale._expressions import CELLS, CLASS_FORMULAS, FORMULAS, by_row, parse_cells
-from scoreprism.scale._partial import Partial
 from scoreprism.scale._scaled_result import ScaledDecomposition
+from scoreprism.scale._sums import Sums
 
 #: More classes than this have too many columns of second derivatives; vector scaling reaches that sooner.
 MOST_CLASSES, _MOST_VECTOR = 100, 20
 
-Loss = str | ProperLoss | Sequence[str | ProperLoss]
 
-
-def summarize(
+def aggregate(
     data: Any,
     *,
     target: str,
     score: str,
+    loss: str | ProperLoss | Sequence[str | ProperLoss] = ("log", "brier"),
     q: str | None = None,
     latent: str | None = None,
-    loss: Loss = ("log", "brier"),
-    by: str | Sequence[str] | None = None,
-    time: str | None = None,
-    every: str | None = None,
-    sample_weight: str | None = None,
-    cells: int = CELLS,
     cv: int = 5,
-    cv_column: str | None = None,
-    key: str | None = None,
-    clip: float | None = None,
+    fold_column: str | None = None,
+    fold_key: str | None = None,
+    sample_weight: str | None = None,
+    segments: str | Sequence[str] | None = None,
+    time: str | None = None,
+    period: str | None = None,
     pos_label: Any = None,
+    clip: float | None = None,
+    cells: int = CELLS,
     engine: str | None = None,
     verify_checksums: bool = False,
-) -> Partial:
+) -> Sums:
     """
-    The sums that a decomposition needs, in one pass where the data lives.
+    Add up, in one pass where the data lives, what a decomposition needs.
 
     Parameters
     ----------
@@ -64,69 +62,69 @@ def summarize(
         Column of outcomes: 0 and 1, −1 and 1, booleans; other labels with `pos_label`.
     score : str
         Column of predicted probabilities of rows the model was not trained on.
-    q, latent : str, optional
-        Columns of given laws P(Y = 1 | X) and P(Y = 1 | Z), out of sample.
     loss : str, ProperLoss or sequence of these, default=("log", "brier")
-        Losses whose moments are summed.
-    by : str or sequence of str, optional
+        Losses whose moments are summed. ``sums.decompose("brier")`` then decomposes one of them.
+    q, latent : str, optional
+        Columns of given probabilities P(Y = 1 | X) and P(Y = 1 | Z), out of sample.
+    cv : int, default=5
+        Number of folds that `fold_key` is hashed to.
+    fold_column : str, optional
+        Column of folds.
+    fold_key : str, optional
+        Column of whole numbers that is hashed to folds: rows of the same key stay together.
+    sample_weight : str, optional
+        Column of weights.
+    segments : str or sequence of str, optional
         Columns of segments.
     time : str, optional
         Column of periods, or of dates.
-    every : {"day", "week", "month", "quarter", "year"}, optional
+    period : {"day", "week", "month", "quarter", "year"}, optional
         Length of a period, for dates; a month if not given.
-    sample_weight : str, optional
-        Column of weights.
+    pos_label : label, optional
+        Positive class: `score` is P(Y = pos_label).
+    clip : float, optional
+        Keep probabilities at least this far from 0 and 1 in the losses.
     cells : int, default=1024
         Cells of the score, where there are more distinct scores than that.
-    cv : int, default=5
-        Number of folds that `key` is hashed to.
-    cv_column : str, optional
-        Column of folds.
-    key : str, optional
-        Column of whole numbers that is hashed to folds: rows of the same key stay together.
-    clip : float, optional
-        Keep laws at least this far from 0 and 1 in the losses.
-    pos_label : label, optional
-        The label that the score speaks of.
     engine : str, optional
         What opens files; see `scan`.
     verify_checksums : bool, default=False
-        Whether the columns that are used are compared with the checksums of Parquet pages before; see `scan`.
+        Whether to compare the columns that are used with the checksums of Parquet pages first; see `scan`.
 
     Returns
     -------
-    Partial
-        Sums that can be added to those of other rows.
+    Sums
+        They can be added to those of other rows.
 
     Examples
     --------
     >>> import polars as pl
     >>> from scoreprism import scale
     >>> rows = pl.DataFrame({"y": [0, 1, 0, 1], "p": [0.1, 0.8, 0.3, 0.6]})
-    >>> scale.summarize(rows, target="y", score="p")
-    Partial(4 rows, 4 distinct scores)
+    >>> scale.aggregate(rows, target="y", score="p")
+    Sums(4 rows, 4 distinct scores)
     """
-    losses = tuple(parse_losses(list(loss) if _several(loss) else [loss]).values())  # type: ignore[arg-type, list-item]
+    losses = tuple(parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else list(loss)).values())
     for one in losses:
         if not known_loss(one):
-            refuse("`loss` must have a name, for sums to be kept", str(one), "Pass it to Partial.decompose instead.")
+            refuse("`loss` must have a name, for sums to be kept", str(one), "Pass it to Sums.decompose instead.")
         if q is not None and not by_row(one):
             known = ", ".join(sorted(kind.name for kind in FORMULAS))
             refuse("with `q` or `latent`, a loss must be one that engines evaluate", str(one), f"Use {known}.")
     laws = {"S": (score,), **{level: (name,) for level, name in (("Q", q), ("Π", latent)) if name is not None}}
     roles = parse_roles(
-        laws, target=target, sample_weight=sample_weight, by=by, time=time, every=every, cv=cv, cv_column=cv_column,
-        key=key, pos_label=pos_label,
+        laws, target=target, cv=cv, fold_column=fold_column, fold_key=fold_key, sample_weight=sample_weight,
+        segments=segments, time=time, period=period, pos_label=pos_label,
     )  # fmt: skip
     count, distance = parse_cells(cells), parse_clip(clip, 2)
     if verify_checksums:
         verify_files(data, roles.columns.values())
-    total: Partial | None = None
+    total: Sums | None = None
     seen = Seen()
     frames, many = parts(data, engine)
     for part in tracked(frames, many, "sums of files" if many > 1 else "sums"):
-        partial = _summed_part(part, roles, losses, count, distance, seen)
-        total = partial if total is None else total + partial
+        sums = _sum_part(part, roles, losses, count, distance, seen)
+        total = sums if total is None else total + sums
         require_few_groups(total)
     assert total is not None  # noqa: S101 - there is at least one part
     if not total.table["n"].size:
@@ -139,27 +137,27 @@ def decompose(
     *,
     target: str,
     score: str | Sequence[str],
+    loss: str | ProperLoss = "log",
+    calibrator: object = "auto",
     q: str | Sequence[str] | None = None,
     latent: str | Sequence[str] | None = None,
-    loss: Loss = ("log", "brier"),
-    by: str | Sequence[str] | None = None,
-    time: str | None = None,
-    every: str | None = None,
-    sample_weight: str | None = None,
-    cells: int = CELLS,
-    calibrator: object = "auto",
     cv: int = 5,
-    cv_column: str | None = None,
-    key: str | None = None,
+    fold_column: str | None = None,
+    fold_key: str | None = None,
     form: str = "debiased",
-    clip: float | None = None,
+    sample_weight: str | None = None,
+    segments: str | Sequence[str] | None = None,
+    time: str | None = None,
+    period: str | None = None,
     pos_label: Any = None,
     classes: Sequence[Any] | None = None,
+    clip: float | None = None,
+    cells: int = CELLS,
     sample: int | None = None,
     random_state: object = 0,
     engine: str | None = None,
     verify_checksums: bool = False,
-) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
+) -> ScaledDecomposition:
     """
     Split the loss of predicted probabilities where the data lives, from sums.
 
@@ -171,35 +169,35 @@ def decompose(
     data : path, glob, list of paths, or frame
         Parquet or CSV files; or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow.
     target : str
-        Column of outcomes; see `summarize`.
+        Column of outcomes; see `aggregate`.
     score : str or sequence of str
         Column of predicted probabilities; or one for each class (`docs/scale_multiclass.md`).
-    q, latent : str or sequence of str, optional
-        Columns of given laws, as those of the score.
-    loss : str, ProperLoss or sequence of these, default=("log", "brier")
-        Losses. Several give a mapping.
-    by : str or sequence of str, optional
-        Columns of segments, each decomposed by laws of its own.
-    time, every : str, optional
-        Column of periods or dates, and the length of a period.
-    sample_weight : str, optional
-        Column of weights.
-    cells : int, default=1024
-        Cells of the score, where there are more distinct scores than that.
+    loss : str or ProperLoss, default="log"
+        The loss. For several, `aggregate` the rows once with all of them and decompose the sums by each.
     calibrator : str or Calibrator, default="auto"
         How C is fitted.
+    q, latent : str or sequence of str, optional
+        Columns of given probabilities P(Y | X) and P(Y | Z), as many as those of the score.
     cv : int, default=5
-        Number of folds that are drawn, or that `key` is hashed to.
-    cv_column, key : str, optional
+        Number of folds that are drawn, or that `fold_key` is hashed to.
+    fold_column, fold_key : str, optional
         Column of folds; or column of whole numbers whose hash gives folds. By default folds are drawn within cells.
     form : {"debiased", "difference", "plugin"}, default="debiased"
         How terms are made; see `Chain.decompose`.
-    clip : float, optional
-        Keep laws at least this far from 0 and 1.
+    sample_weight : str, optional
+        Column of weights.
+    segments : str or sequence of str, optional
+        Columns of segments, each decomposed by laws of its own.
+    time, period : str, optional
+        Column of periods or dates, and the length of a period.
     pos_label : label, optional
-        The label that the score speaks of.
+        Positive class: `score` is P(Y = pos_label).
     classes : sequence, optional
         Labels in the order of the columns of `score`, where these are one per class and not named after the labels.
+    clip : float, optional
+        Keep probabilities at least this far from 0 and 1.
+    cells : int, default=1024
+        Cells of the score, where there are more distinct scores than that.
     sample : int, optional
         With three or more classes, rows that laws are fitted to in memory; 200 000 unless said otherwise. With
         ``calibrator="temperature"`` or ``"vector"`` and no `sample`, they are fitted to all rows, in several passes.
@@ -208,12 +206,12 @@ def decompose(
     engine : str, optional
         What opens files; see `scan`.
     verify_checksums : bool, default=False
-        Whether the columns that are used are compared with the checksums of Parquet pages before; see `scan`.
+        Whether to compare the columns that are used with the checksums of Parquet pages first; see `scan`.
 
     Returns
     -------
-    ScaledDecomposition, or dict of str to ScaledDecomposition
-        With ``segments``, ``periods`` and ``quantisation_error``. A mapping unless `loss` is one loss.
+    ScaledDecomposition
+        With ``segments``, ``periods``, ``quantisation_error`` and the ``sums``.
 
     Examples
     --------
@@ -228,24 +226,32 @@ def decompose(
     >>> bool(d.interval("reliability").low > 0), bool(d.quantisation_error < 1e-6)
     (True, True)
     """
+    columns: dict[str, Any] = {
+        "target": target, "q": q, "latent": latent, "cv": cv, "fold_column": fold_column, "fold_key": fold_key,
+        "sample_weight": sample_weight, "segments": segments, "time": time, "period": period, "pos_label": pos_label,
+        "clip": clip,
+    }  # fmt: skip
+    fit: dict[str, Any] = {"calibrator": calibrator, "cv": cv, "form": form, "random_state": random_state}
+    chosen = parse_loss(loss)
     if not isinstance(score, str):
         if verify_checksums:
-            verify_files(data, _names(target, score, q, latent, by, time, sample_weight, cv_column, key))
-        return _decompose_classes(
-            scan(data, engine=engine), score, classes, sample, target=target, q=q, latent=latent, loss=loss, by=by,
-            time=time, every=every, sample_weight=sample_weight, cells=cells, calibrator=calibrator, cv=cv,
-            cv_column=cv_column, key=key, form=form, clip=clip, pos_label=pos_label, random_state=random_state,
-        )  # fmt: skip
+            verify_files(data, _names(target, score, q, latent, segments, time, sample_weight, fold_column, fold_key))
+        frame, names = scan(data, engine=engine), _parse_names(score, "score")
+        if len(names) > 2:
+            return _decompose_classes(frame, names, chosen, classes, sample, columns | fit)
+        if sample is not None:
+            refuse("`sample` must come with three or more classes", "two columns", "Leave it out: two need none.")
+        columns |= _read_two(frame, names, classes, columns)
+        return decompose(frame, score=names[1], loss=chosen, **columns | fit, cells=cells)
     if classes is not None or sample is not None:
         refuse(
             "`classes` and `sample` must come with one score per class", f"score={score!r}", "Pass a list of columns."
         )
-    partial = summarize(
-        data, target=target, score=score, q=q, latent=latent, loss=_summable(loss), by=by, time=time, every=every,  # type: ignore[arg-type]
-        sample_weight=sample_weight, cells=cells, cv=cv, cv_column=cv_column, key=key, clip=clip, pos_label=pos_label,
-        engine=engine, verify_checksums=verify_checksums,
-    )  # fmt: skip
-    return partial.decompose(loss=loss, calibrator=calibrator, cv=cv, form=form, random_state=random_state)
+    summed = chosen if known_loss(chosen) else "log"  # others are evaluated at the scores of lines
+    sums = aggregate(
+        data, score=score, loss=summed, **columns, cells=cells, engine=engine, verify_checksums=verify_checksums
+    )
+    return sums.decompose(chosen, **fit)
 
 
 def _names(*given: str | Sequence[str] | None) -> list[str]:
@@ -253,31 +259,21 @@ def _names(*given: str | Sequence[str] | None) -> list[str]:
     return [name for one in given if one is not None for name in ([one] if isinstance(one, str) else one)]
 
 
-def _several(loss: object) -> bool:
-    return isinstance(loss, Sequence) and not isinstance(loss, str)
-
-
-def _summable(loss: Loss) -> list[str | ProperLoss]:
-    """Losses in the table; others are evaluated on the cells."""
-    several: Any = loss if _several(loss) else [loss]
-    return [one for one in several if not isinstance(one, ProperLoss) or known_loss(one)] or ["log"]
-
-
 # ── one column of scores: sums, file by file ────────────────────────────────────────────────────────
 
 
-def _summed_part(
+def _sum_part(
     part: SourcePart, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
-) -> Partial:
+) -> Sums:
     """The sums of one frame; of a file of text by types guessed from all rows, where the first ones misled."""
     before = seen.copy()
     try:
-        return _summed(part.frame, roles, losses, cells, clip, seen)
+        return _sum_frame(part.frame, roles, losses, cells, clip, seen)
     except InputError as error:
         if part.again is None or not isinstance(error, EngineError):
             raise _placed(error, part) from None
     seen.kinds, seen.others = before.kinds, before.others
-    return _summed_part(SourcePart(part.again(), part.path), roles, losses, cells, clip, seen)
+    return _sum_part(SourcePart(part.again(), part.path), roles, losses, cells, clip, seen)
 
 
 def _placed(error: InputError, part: SourcePart) -> InputError:
@@ -285,9 +281,9 @@ def _placed(error: InputError, part: SourcePart) -> InputError:
     return type(error)(f"{error} This is about the file {part.path!r}.") if part.path else error
 
 
-def _summed(
+def _sum_frame(
     frame: Any, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
-) -> Partial:
+) -> Sums:
     held = in_arrow(frame, roles.columns.values())
     schema = typed(wrap(held))
     checked = seen.alike(schema, check_columns(schema, roles))
@@ -300,41 +296,27 @@ def _summed(
 
 
 def _decompose_classes(
-    frame: Any, score: object, classes: object, sample: int | None, **options: Any
-) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
-    """By scaling that is fitted to all rows, or by a sample of stated size; two classes by the second column."""
-    names = _parse_names(score, "score")
-    if len(names) == 2:
-        return _decompose_two(frame, names, classes, sample, options)
-    request = _parse_request(names, classes, sample, options)
+    frame: Any, names: tuple[str, ...], loss: ProperLoss, classes: object, sample: object, options: dict[str, Any]
+) -> ScaledDecomposition:
+    """By a scaling that is fitted to all rows, or by a sample of stated size."""
+    request = _parse_request(names, loss, classes, sample, options)
     rows = read_rows(frame, request.roles)
-    found: Mapping[str, ScaledDecomposition]
-    found = by_gradients(rows, request) if request.scaling is not None else by_sample(frame, rows, request)
-    return next(iter(found.values())) if request.single else dict(found)
+    return decompose_sample(frame, rows, request) if request.scaling is None else decompose_all_rows(rows, request)
 
 
-def _decompose_two(
-    frame: Any, names: tuple[str, ...], classes: object, sample: object, options: dict[str, Any]
-) -> ScaledDecomposition | dict[str, ScaledDecomposition]:
-    """Two columns that sum to 1: the second says it all."""
-    if sample is not None:
-        refuse("`sample` must come with three or more classes", "two columns", "Two classes need none: leave it out.")
-    given = _parse_classes(classes, 2)
-    positive = options.pop("pos_label")
-    if given and positive is not None and positive != given[1]:
-        refuse(
-            "`pos_label` must be the last of `classes`",
-            f"{plain(positive)} and {listed(map(plain, given))}",
-            "Mend it.",
-        )
-    rows = read_rows(frame, ColumnRoles(target=options["target"], laws={"S": names}, classes=given))
+def _read_two(frame: Any, names: tuple[str, ...], classes: object, columns: dict[str, Any]) -> dict[str, Any]:
+    """Two columns that sum to 1, the second of which says it all: what changes in the arguments."""
+    labels, positive = _parse_classes(classes, 2), columns["pos_label"]
+    if labels and positive is not None and positive != labels[1]:
+        got = f"{plain(positive)} and {listed(map(plain, labels))}"
+        refuse("`pos_label` must be the last of `classes`", got, "Swap the columns, or leave one of them out.")
+    rows = read_rows(frame, ColumnRoles(target=columns["target"], laws={"S": names}, classes=labels))
     find_facts(rows)
     labels = rows.roles.classes
-    usual = labels in ((0, 1), (-1, 1), (False, True))
-    for role in ("q", "latent"):
-        if options[role] is not None and not isinstance(options[role], str):
-            options[role] = _parse_names(options[role], role)[-1]
-    return decompose(frame, score=names[1], pos_label=None if usual else labels[1], **options)
+    changed = {"pos_label": None if labels in ((0, 1), (-1, 1), (False, True)) else labels[1]}
+    given = {role: columns[role] for role in ("q", "latent")}
+    lists = {role: name for role, name in given.items() if name is not None and not isinstance(name, str)}
+    return changed | {role: _parse_names(name, role)[-1] for role, name in lists.items()}
 
 
 def _parse_names(value: object, role: str) -> tuple[str, ...]:
@@ -360,26 +342,26 @@ def _parse_classes(classes: object, k: int) -> tuple[Any, ...]:
     return tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
 
 
-def _parse_request(names: tuple[str, ...], classes: object, sample: object, options: dict[str, Any]) -> ClassRequest:
-    k, loss = len(names), options["loss"]
+def _parse_request(
+    names: tuple[str, ...], loss: ProperLoss, classes: object, sample: object, options: dict[str, Any]
+) -> ClassRequest:
+    k = len(names)
     if k > MOST_CLASSES:
         refuse(f"`score` must name at most {MOST_CLASSES} columns", f"{k}", "Group the rare classes.")
     if options["pos_label"] is not None:
         refuse("`pos_label` must be left out with several classes", plain(options["pos_label"]), "Pass `classes`=.")
-    single = isinstance(loss, (str, ProperLoss))
-    losses = parse_losses([loss] if single else list(loss))
     scaling = Scaling.of(options["calibrator"]) if sample is None else None
-    for role in ("target", "sample_weight", "time", "cv_column", "key"):
+    for role in ("target", "sample_weight", "time", "fold_column", "fold_key"):
         if not isinstance(options[role], str) and (options[role] is not None or role == "target"):
             refuse(f"{mark(role)} must be the name of a column", plain(options[role])[:80], "For example 'label'.")
     roles = parse_roles(_parse_laws(names, options), **{**options, "classes": _parse_classes(classes, k)})
     size = SAMPLE if sample is None else parse_count(sample, "sample", 100)
     form = parse_choice(options["form"], FORMS, "form")
     if scaling is not None:
-        _require_fit(scaling, roles, losses, form)
+        _require_fit(scaling, roles, loss, form)
     return ClassRequest(
         roles=roles,
-        losses=losses,
+        loss=loss,
         calibrator=options["calibrator"],
         scaling=scaling,
         cv=options["cv"],
@@ -388,7 +370,6 @@ def _parse_request(names: tuple[str, ...], classes: object, sample: object, opti
         seed=int(parse_random_state(options["random_state"]).integers(2**31)),
         random_state=options["random_state"],
         sample=size,
-        single=single,
     )
 
 
@@ -403,20 +384,19 @@ def _parse_laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str,
     return laws
 
 
-def _require_fit(scaling: Scaling, roles: ColumnRoles, losses: dict[str, ProperLoss], form: str) -> None:
+def _require_fit(scaling: Scaling, roles: ColumnRoles, loss: ProperLoss, form: str) -> None:
     """What a fit to all rows cannot do, and what can."""
     remedy = "Pass `calibrator`='auto', which fits to a sample."
     if roles.fold is None:
         refuse(
             f"`calibrator`={scaling.name!r} must have folds, for laws to be judged on rows they were not fitted on",
-            "neither cv_column nor key",
-            "Pass `key`=, a column of whole numbers that is hashed to folds, or `cv_column`=; or `calibrator`='auto', "
-            "which fits to a sample.",
+            "neither `fold_column` nor `fold_key`",
+            "Pass `fold_key`=, a column of whole numbers that is hashed to folds, or `fold_column`=; or "
+            "`calibrator`='auto', which fits to a sample.",
         )
-    other = [name for name, loss in losses.items() if type(loss) not in CLASS_FORMULAS]
-    if other:
+    if type(loss) not in CLASS_FORMULAS:
         known = ", ".join(cls.name for cls in CLASS_FORMULAS)
-        refuse(f"`loss` must be one that engines evaluate ({known})", listed(other), remedy)
+        refuse(f"`loss` must be one that engines evaluate ({known})", str(loss), remedy)
     if form == "plugin":
         refuse("`form` must be 'debiased' or 'difference' without rows", "'plugin'", remedy)
     if scaling.vector and len(roles.laws["S"]) > _MOST_VECTOR:

@@ -25,7 +25,7 @@ class Drift(Drawable, LineTable):
     """
     Changes of a loss and of its terms between periods whose rows are independent.
 
-    Made by ``decompose(…, time=…).drift()`` and `Partial.drift`. The changes of the terms add up to that of the loss.
+    Made by ``decompose(…, time=…).drift()`` and `Sums.drift`. The changes of the terms add up to that of the loss.
 
     Attributes
     ----------
@@ -303,8 +303,8 @@ class Reach:
 
 def _reach(found: Decomposition, name: str) -> Reach:
     if name == Drift.LOSS:
-        every = dict.fromkeys(range(len(found.level_names)), 1.0)
-        return Reach(found.risk, found._moments.std_error(every))
+        steps = dict.fromkeys(range(len(found.level_names)), 1.0)
+        return Reach(found.risk, found._moments.std_error(steps))
     return Reach(found.terms[name], found.std_error[name], found._inference(name))
 
 

@@ -41,8 +41,8 @@ from scoreprism.scale._expressions import (
     unbounded,
     with_root,
 )
-from scoreprism.scale._partial import Partial
 from scoreprism.scale._sum_table import WEIGHTS
+from scoreprism.scale._sums import Sums
 
 #: Segments times periods times folds; more than this is a column of identifiers, not of segments.
 MOST_GROUPS = 20_000
@@ -76,7 +76,7 @@ class Scan:
         return [*self.roles.own_keys, *(["fold"] if self.roles.fold is not None else [])]
 
 
-def sum_rows(scan: Scan, seen: Seen) -> Partial:
+def sum_rows(scan: Scan, seen: Seen) -> Sums:
     """The sums of a frame: by distinct score where there are few, else by cell; none of an empty frame."""
     with told("the engine must be able to read the data", "Check the columns."):
         rows = _rows(scan)
@@ -87,12 +87,12 @@ def sum_rows(scan: Scan, seen: Seen) -> Partial:
             cell, outcome = np.divmod(table["key"], 3)
             table |= {"key": np.where(table["key"] < 0, table["key"], cell), "y": outcome - 1}
         _refuse_bad(table, table["key"] == _BAD, scan, seen)
-    return _partial(table, scan, exact=exact)
+    return _make_sums(table, scan, exact=exact)
 
 
 def _refuse_identifiers(rows: nw.LazyFrame[Any], scan: Scan) -> None:
     """Count the groups before cells multiply them: a column of identifiers would fill the memory."""
-    few = {"fold" if scan.roles.fold_hash is not None else "", "time" if scan.roles.every is not None else ""}
+    few = {"fold" if scan.roles.fold_hash is not None else "", "time" if scan.roles.period is not None else ""}
     names = [name for name in scan.keys if name not in few]
     if not names:
         return
@@ -236,17 +236,17 @@ def _few_scores(rows: nw.LazyFrame[Any], scan: Scan) -> bool:
 # ── the result ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _partial(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Partial:
-    """The table as a partial: keys coded, what is constant in a group filled in."""
+def _make_sums(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Sums:
+    """The table as sums: keys coded, what is constant in a group filled in."""
     settings, roles = scan.settings, scan.roles
     absent = table["key"] == _ABSENT
     gone = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
     folds = kept["fold"].tolist() if roles.fold is not None else [None] * kept["n"].size
-    return Partial.from_groups(
+    return Sums.from_groups(
         settings,
         exact=exact,
-        segments=segment_labels(kept, roles.own_keys, roles.every),
+        segments=segment_labels(kept, roles.own_keys, roles.period),
         folds=[written(fold) for fold in folds],
         columns=_filled(kept, settings),
         absent=gone,
@@ -254,7 +254,7 @@ def _partial(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Part
 
 
 def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
-    """Columns of a partial: what was summed, and what follows from it where there are no weights."""
+    """Columns of sums: what was added up, and what follows from it where there are no weights."""
     columns: dict[str, FloatArray] = {
         "key": kept["key"].astype(np.float64),
         "y": (kept["y"] == 1).astype(np.float64),
@@ -335,10 +335,10 @@ def refuse_empty(absent: int) -> NoReturn:
     refuse("`data` must hold rows with weight", what, "Check the filter, or the weights.")
 
 
-def require_few_groups(partial: Partial) -> None:
+def require_few_groups(sums: Sums) -> None:
     """No more segments, periods and folds than can be looked at."""
-    given = len(partial.folds) if partial.settings.fold_hash is None else 1
-    _require_few(len(partial.segments) * given, partial.settings)
+    given = len(sums.folds) if sums.settings.fold_hash is None else 1
+    _require_few(len(sums.segments) * given, sums.settings)
 
 
 def _require_few(groups: int, settings: Settings) -> None:
@@ -346,9 +346,9 @@ def _require_few(groups: int, settings: Settings) -> None:
     if groups > MOST_GROUPS:
         names = [*settings.keys, *([settings.fold] if settings.fold is not None and not settings.fold_hash else [])]
         refuse(
-            f"`by`, `time` and `cv_column` must make at most {MOST_GROUPS:,} groups",
+            f"`segments`, `time` and `fold_column` must make at most {MOST_GROUPS:,} groups",
             f"{'more' if groups == MOST_GROUPS + 1 else f'{groups:,}'} from {', '.join(map(repr, names))}",
-            "Use coarser columns; identifiers are no segments (`key`= deals them to folds).",
+            "Use coarser columns; identifiers are no segments (`fold_key`= deals them to folds).",
         )
 
 
@@ -390,7 +390,7 @@ def _explain(total: int, scan: Scan) -> NoReturn:
         count, _ = count_wrong(folds, there("v", scan.schema[roles.fold]))
         if count:
             refuse(
-                f"`cv_column` or `key` {asked.fold!r} must not be missing",
+                f"{mark(asked.fold_role)} {asked.fold!r} must not be missing",
                 f"{count:,} of {total:,} rows without",
                 "Drop these rows, or give them a fold.",
             )

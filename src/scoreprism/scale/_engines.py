@@ -165,7 +165,7 @@ def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = Fal
         What opens files; polars if not given. A frame has its engine already.
     verify_checksums : bool, default=False
         Whether all pages of Parquet files are compared with their checksums, where they have any, before. That reads
-        the files once more; `summarize` and `decompose` do it for the columns they use.
+        the files once more; `aggregate` and `decompose` do it for the columns they use.
 
     Returns
     -------

@@ -6,19 +6,21 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.progress import tracked
 from scoreprism._document.result_json import SCALE, encode, fitting_together, read_summary, require_kinds
 from scoreprism._findings.finding import Finding
-from scoreprism.decomposition import Decomposition, SegmentDecompositions
+from scoreprism.decomposition import Chain, Decomposition, SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
+from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift
 from scoreprism.scale._sum_table import SumTable
+from scoreprism.scale._sums_to_sample import Lines, bound_quantisation
 
 if TYPE_CHECKING:
-    from scoreprism.scale._partial import Partial
+    from scoreprism.scale._sums import Sums
 
 #: A quantisation error above this share of a standard error is no longer beside the point, and advice stops.
 _COARSE = 0.5
@@ -31,7 +33,7 @@ class ScaledDecomposition(Decomposition):
     """
     A decomposition made from sums: terms, intervals, bounds and advice, but no rows.
 
-    Made by `scoreprism.scale.decompose` and `Partial.decompose`.
+    Made by `scoreprism.scale.decompose` and `Sums.decompose`.
 
     Attributes
     ----------
@@ -42,7 +44,7 @@ class ScaledDecomposition(Decomposition):
         the advice says nothing of reliability but that more cells are needed.
     segments, periods : SegmentDecompositions or None
         One decomposition per segment and per period, by laws of their own.
-    partial : Partial
+    sums : Sums
         The sums.
 
     Examples
@@ -58,10 +60,9 @@ class ScaledDecomposition(Decomposition):
     quantisation_error: float = 0.0
     segments: SegmentDecompositions | None = None
     periods: SegmentDecompositions | None = None
-    partial: Partial | None = None
+    sums: Sums | None = None
     _total: float = 0.0  # sum of the weights
     _held: int = 0  # rows that have weight
-    _options: Any = None  # how laws were fitted
 
     @classmethod
     def _of(cls, found: Decomposition, **more: Any) -> Self:
@@ -129,7 +130,7 @@ class ScaledDecomposition(Decomposition):
         Returns
         -------
         ScaledDecomposition
-            Without `partial`.
+            Without `sums`.
         """
         found: Any = super().from_json(text)
         more = read_summary(text).get(SCALE)
@@ -230,47 +231,94 @@ class ClassDecomposition(ScaledDecomposition):
         return kept
 
 
-def add_sums(found: Decomposition, sums: SumTable, error: float, options: Any) -> ScaledDecomposition:
-    """A decomposition with what sums add to it, and a doubt where cells are too coarse."""
-    if not sums.exact:
-        least = min(found.std_error.values(), default=math.nan)
-        facts = {"share_of_error": error / least} if least > 0.0 else {}
-        coarse = error > _COARSE * found.std_error[found.names[0]] > 0.0
-        kind, level = ("cells_too_coarse", 1) if coarse else ("quantised", None)
-        moved = Finding(kind, level=level, value=error, facts=facts)
-        found = replace(found, findings=(*found.findings, moved))
-    mass, held = float(sums.table["w"].sum()), int(sums.table["n"].sum())
-    more = {"quantisation_error": error, "partial": sums, "_total": mass, "_held": held, "_options": options}
-    return ScaledDecomposition._of(found, **more)
+class SumChain(Chain):
+    """A chain fitted to sums: its decompositions say what summing by cell did to them."""
+
+    sums: SumTable
+    lines: Lines
+    fit: Any
+
+    @classmethod
+    def fitted_to(cls, sums: SumTable, lines: Lines, chain: Chain) -> Self:
+        """The chain of `fit_sums`, with what it was fitted to."""
+        fitted: Any = cls.of(chain.sample, chain.levels, chain.terms, findings=chain.findings, fit=chain.fit)
+        fitted.sums, fitted.lines = sums, lines
+        return cast("Self", fitted)
+
+    def decompose(
+        self, loss: str | ProperLoss = "log", form: str = "debiased", *, clip: float | None = None
+    ) -> ScaledDecomposition:
+        """As `Chain.decompose`; `clip` is that of the sums, which cannot be changed afterwards."""
+        summed = self.sums.settings.clip
+        if summed is not None and clip not in (None, summed):
+            refuse(
+                "`clip` must be that of the sums", f"{clip!r} and {summed!r}", "Leave it out, or sum the rows again."
+            )
+        found = super().decompose(loss, form, clip=summed if clip is None else clip)
+        return cast("ScaledDecomposition", found)
+
+    def decompose_at(
+        self, loss: ProperLoss, form: str, clip: float | None, floor: float | None = None
+    ) -> ScaledDecomposition:
+        """As `Chain.decompose_at`."""
+        return cast("ScaledDecomposition", super().decompose_at(loss, form, clip, floor))
+
+    def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
+        settings, sums = self.sums.settings, self.sums
+        if form == "plugin" and len(settings.levels) > 1:
+            refuse(
+                "`form`='plugin' must have the laws of all rows, which sums do not hold",
+                f"the levels {', '.join(settings.levels)}",
+                "Use `form`='debiased' or 'difference'.",
+            )
+        found = super()._assemble(loss, form, clip)
+        if self.fit is None:  # parts of a chain, its resolution form for instance
+            return found
+        findings = list(found.findings)
+        if clip != settings.clip and settings.levels[1:]:  # sums of losses cannot be clipped after the fact
+            findings.append(Finding("unclipped_levels", subject=", ".join(settings.levels[1:])))
+        error = bound_quantisation(sums, self.lines, self, loss, clip)
+        findings += [] if sums.exact else [_find_quantisation(found, error)]
+        return ScaledDecomposition._of(
+            replace(found, findings=tuple(findings)),
+            quantisation_error=error,
+            sums=sums,
+            _total=float(sums.table["w"].sum()),
+            _held=int(sums.table["n"].sum()),
+        )
 
 
-def floors_of(results: Mapping[str, Decomposition]) -> dict[str, float]:
-    """The floors that infinite losses of a whole are shown at, for its parts."""
-    twins = {name: found.floored for name, found in results.items()}
-    return {name: twin.clip for name, twin in twins.items() if twin is not None and twin.clip is not None}
+def _find_quantisation(found: Decomposition, error: float) -> Finding:
+    """How far summing by cell moved the terms; a doubt where cells are too coarse."""
+    least = min(found.std_error.values(), default=math.nan)
+    is_coarse = error > _COARSE * found.std_error[found.names[0]] > 0.0
+    kind, level = ("cells_too_coarse", 1) if is_coarse else ("quantised", None)
+    return Finding(kind, level=level, value=error, facts={"share_of_error": error / least} if least > 0.0 else {})
+
+
+def share_floor(whole: Decomposition) -> dict[str, float]:
+    """The floor that an infinite loss of a whole is shown at, for its parts."""
+    twin = whole.floored
+    return {} if twin is None or twin.clip is None else {str(whole.loss): twin.clip}
 
 
 def attach_parts(
-    results: Mapping[str, _Scaled],
+    whole: _Scaled,
     kind: str,
     parts: Mapping[tuple[Any, ...], Any],
-    fit: Callable[[Any], Mapping[str, Decomposition]],
+    fit: Callable[[Any], Decomposition],
     what: str = "laws by segment",
-) -> dict[str, _Scaled]:
-    """Results with segments, or periods, one by one; those that cannot be decomposed are named with the reason."""
-    found: dict[str, dict[Any, Decomposition]] = {name: {} for name in results}
+) -> _Scaled:
+    """The whole with its segments, or periods; those that cannot be decomposed are named with the reason."""
+    each: dict[Any, Decomposition] = {}
     skipped: dict[Any, str] = {}
     for label, part in tracked(iter(parts.items()), len(parts), what):
         short = label[0] if len(label) == 1 else label
         try:
-            for name, result in fit(part).items():
-                found[name][short] = result
+            each[short] = fit(part)
         except ScoreprismError as error:
             skipped[short] = str(error)
-    if not any(found.values()):
+    if not each:
         raise InputError(f"no segment could be decomposed; the first: {next(iter(skipped.values()))}")
-    attached = {}
-    for name, one in results.items():
-        each = SegmentDecompositions(next(iter(found[name].values())).names, None, found[name], skipped)
-        attached[name] = replace(one, segments=each) if kind == "segments" else replace(one, periods=each)
-    return attached
+    together = SegmentDecompositions(next(iter(each.values())).names, None, each, skipped)
+    return replace(whole, segments=together) if kind == "segments" else replace(whole, periods=together)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from scoreprism._sample.level import Level
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._sum_table import SumTable
-from scoreprism.scale._sums_to_sample import beyond, fit_sums
+from scoreprism.scale._sums_to_sample import beyond
 
 #: Strata of the score in the baseline, at most, and rows of it in each, at least.
 STRATA, STRATUM_ROWS = 200, 30
@@ -150,7 +150,7 @@ def mix_between(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     findings = [
         Finding("unreached_scores", value=share, facts={"after": str(after), "before": str(before)})
         for after, before in pairs
-        if (share := _unreached(periods[after].partial.table, periods[before].partial.table)) > UNREACHED
+        if (share := _unreached(periods[after].sums.table, periods[before].sums.table)) > UNREACHED
     ]
     heading = f"{loss!s} loss, change by the mix of scores and by the law P(Y | S){f', {mark}' if mark else ''}"
     return _shifts(heading, pairs, found, confidence, tuple(findings))
@@ -166,9 +166,9 @@ def _mix(after: Any, before: Any, loss: ProperLoss, confidence_level: float) -> 
     """Parts mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀, by shares p and mean losses m of strata (Kitagawa 1955)."""
     if not (np.isfinite(after.risk) and np.isfinite(before.risk)):
         return dict.fromkeys(("mix", "law"), (np.nan,) * 4)
-    edges = _edges(before.partial.table["key"], before.partial.table["n"])
-    old = _Strata.of(before.partial, loss, edges, before.clip)
-    new = _Strata.of(after.partial, loss, edges, after.clip)
+    edges = _edges(before.sums.table["key"], before.sums.table["n"])
+    old = _Strata.of(before.sums, loss, edges, before.clip)
+    new = _Strata.of(after.sums, loss, edges, after.clip)
     ratio = new.share / old.share
     expected = float(new.share @ old.mean)
     law = float(new.share @ new.mean) - expected
@@ -215,14 +215,14 @@ class _Strata:
     cross: FloatArray
 
     @staticmethod
-    def of(partial: SumTable, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
-        table = partial.table
+    def of(sums: SumTable, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
+        table = sums.table
         place: IntArray = np.clip(np.searchsorted(edges, table["key"], side="right") - 1, 0, None)
 
         def added(values: FloatArray) -> FloatArray:
             return np.bincount(place, values, edges.size).astype(np.float64)
 
-        a, b, d = (added(values) for values in _loss_moments(partial, loss, clip))
+        a, b, d = (added(values) for values in _loss_moments(sums, loss, clip))
         w, w2 = added(table["w"]), added(table["w2"])
         total = float(w.sum())
         mean = np.divide(a, w, out=np.zeros(edges.size), where=w > 0.0)
@@ -231,20 +231,20 @@ class _Strata:
         return _Strata(total, w / total, mean, within, w2, cross)
 
 
-def _loss_moments(partial: SumTable, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _loss_moments(sums: SumTable, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them so clipped."""
-    table, settings = partial.table, partial.settings
+    table, settings = sums.table, sums.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}
     i = known.get(str(loss))
     found = None if i is None or f"a{i}0" not in table else (table[f"a{i}0"], table[f"b{i}0"], table[f"d{i}00"])
     if found is not None and clip == settings.clip:
         return found
-    score = table["key"] if partial.exact else np.clip(table["s"] / table["w"], table["lo"], table["hi"])
+    score = table["key"] if sums.exact else np.clip(table["s"] / table["w"], table["lo"], table["hi"])
     value = loss.evaluate(score if clip is None else clip_law(score, clip), table["y"].astype(np.intp))
     alone = table["w"] * value, table["w2"] * value, table["w2"] * value**2
     if found is None or clip is None:
         return alone
-    moved = beyond(partial, clip)
+    moved = beyond(sums, clip)
     a, b, d = (np.where(moved, mine, theirs) for mine, theirs in zip(alone, found, strict=True))
     return a, b, d
 
@@ -255,17 +255,11 @@ def _loss_moments(partial: SumTable, loss: ProperLoss, clip: float | None) -> tu
 def stale_between(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     """What recalibration by the map of the baseline still gains, and what it loses to a map of this period."""
     confidence = parse_confidence(confidence_level)
-    options = next(iter(periods.decompositions.values()))._options
-    loss, mark = next((one.loss, one._mark) for one in periods.decompositions.values())
-    fitted: dict[Any, Chain] = {}
-
-    def chain(label: Any) -> Chain:
-        if label not in fitted:
-            fitted[label] = fit_sums(periods[label].partial, replace(options, losses={str(loss): loss}))[1]
-        return fitted[label]
-
-    clip = periods[pairs[0][0]].clip
-    found = [_stale(chain(after), chain(before), loss, clip, confidence) for after, before in pairs]
+    first = periods[pairs[0][0]]
+    loss, mark = first.loss, first._mark
+    found = [
+        _stale(periods[after].chain, periods[before].chain, loss, first.clip, confidence) for after, before in pairs
+    ]
     heading = f"{loss!s} loss of scores recalibrated by the map of the baseline{f', {mark}' if mark else ''}"
     return _shifts(heading, pairs, found, confidence)
 

@@ -24,13 +24,13 @@ KEYS = ("segment", "fold", "key", "y")
 WEIGHTS = ("w", "w2", "w3", "w4")
 #: Columns that are not sums.
 _ENDS = {"lo": np.minimum, "hi": np.maximum}
-#: Version of the JSON of a partial.
-PARTIAL_VERSION = 2
+#: Version of the JSON of sums; those of version 2 were called partials.
+SUMS_VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)
 class SumTable:
-    """The sums of some rows, by score, outcome, fold, segment and period; `Partial` is what users see of it."""
+    """The sums of some rows, by score, outcome, fold, segment and period; `Sums` is what users see of it."""
 
     settings: Settings
     exact: bool  # whether lines are distinct scores; else they are cells
@@ -68,14 +68,14 @@ class SumTable:
 
         Returns
         -------
-        Partial
+        Sums
             With one line for each key that occurs.
         """
         names, codes = coded(segments)
         labels, folded = coded(folds)
         table = _merged({"segment": codes.astype(float), "fold": folded.astype(float), **columns})
-        partial = cls(settings, exact, tuple(names), tuple(labels), table, absent)
-        return partial.coarser() if exact and partial.n_keys > settings.cells else partial
+        sums = cls(settings, exact, tuple(names), tuple(labels), table, absent)
+        return sums.coarser() if exact and sums.n_keys > settings.cells else sums
 
     # ── what it holds ───────────────────────────────────────────────────────────────────────────────
 
@@ -134,7 +134,7 @@ class SumTable:
 
         Returns
         -------
-        Partial
+        Sums
             Itself, if it has cells already.
         """
         if not self.exact:
@@ -159,7 +159,7 @@ class SumTable:
 
         Returns
         -------
-        Partial
+        Sums
             With these rows only.
 
         Examples
@@ -167,7 +167,7 @@ class SumTable:
         >>> import polars as pl
         >>> from scoreprism import scale
         >>> rows = pl.DataFrame({"y": [0, 1, 0], "p": [0.1, 0.8, 0.3], "region": ["north", "north", "south"]})
-        >>> scale.summarize(rows, target="y", score="p", by="region").only(region="north").n
+        >>> scale.aggregate(rows, target="y", score="p", segments="region").only(region="north").n
         2
         """
         keys = self.settings.keys
@@ -189,10 +189,10 @@ class SumTable:
 
         Returns
         -------
-        Partial
+        Sums
             With one segment.
         """
-        settings = replace(self.settings, by=(), time=None, every=None)
+        settings = replace(self.settings, segments=(), time=None, period=None)
         table = _merged({**self.table, "segment": np.zeros(self.table["n"].size)})
         return replace(self, settings=settings, segments=((),), table=table)
 
@@ -215,7 +215,8 @@ class SumTable:
         for name in repeated:  # they follow from the others
             table.pop(name, None)
         return {
-            "partial_version": PARTIAL_VERSION,
+            "kind": "sums",
+            "version": SUMS_VERSION,
             "settings": self.settings.to_dict(),
             "exact": self.exact,
             "segments": [list(key) for key in self.segments],
@@ -238,7 +239,7 @@ class SumTable:
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """
-        Read a partial back.
+        Read sums back.
 
         Parameters
         ----------
@@ -247,22 +248,23 @@ class SumTable:
 
         Returns
         -------
-        Partial
+        Sums
             The same sums.
         """
         remedy = _READER.remedy
         data = _READER.read(text)
-        if not isinstance(data, dict) or "partial_version" not in data:
-            refuse("a partial must be JSON that `Partial.to_json` wrote", "something else", remedy)
-        version = data["partial_version"]
-        if version != PARTIAL_VERSION:
-            refuse(f"partial_version must be {PARTIAL_VERSION}", repr(version), "Use the scoreprism that wrote it.")
+        version = data.get("version", data.get("partial_version")) if isinstance(data, dict) else None
+        if version is None:
+            refuse("the sums must be JSON that `Sums.to_json` wrote", "something else", remedy)
+        if version != SUMS_VERSION or data.get("kind") != "sums":
+            rule = f"the sums must be of version {SUMS_VERSION}"
+            refuse(rule, f"version {version!r}", "Sum the rows again, or use the scoreprism that wrote them.")
         try:
             return cls._read(data)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
-            refuse("the parts of a partial must fit together", f"{type(error).__name__}: {error}", remedy)
+            refuse("the parts of the sums must fit together", f"{type(error).__name__}: {error}", remedy)
 
     @classmethod
     def _read(cls, data: Mapping[str, Any]) -> Self:
@@ -294,14 +296,12 @@ class SumTable:
 
 
 #: Bounds of what is read: 1024 cells of two labels in 1,000 segments have 30 million numbers.
-_READER = Reader(
-    "a partial", "Pass the text that `Partial.to_json` wrote, unchanged.", megabytes=1000, values=50_000_000
-)
+_READER = Reader("the sums", "Pass the text that `Sums.to_json` wrote, unchanged.", megabytes=1000, values=50_000_000)
 
 
 def _check_settings(settings: Settings) -> None:
-    """Refuse settings that `summarize` cannot have made."""
-    names = [*settings.columns.values(), *([] if settings.every is None else [settings.every])]
+    """Refuse settings that `aggregate` cannot have made."""
+    names = [*settings.columns.values(), *([] if settings.period is None else [settings.period])]
     good = all(isinstance(name, str) for name in names) and settings.levels in (("S",), ("S", "Q"), ("S", "Q", "Π"))
     if not good:
         raise ValueError("settings that no call can have had")
@@ -310,7 +310,7 @@ def _check_settings(settings: Settings) -> None:
 
 
 def _columns_of(settings: Settings, exact: object) -> set[str]:
-    """Columns that the table of such a partial has."""
+    """Columns that the table of such sums has."""
     levels = range(len(settings.levels))
     names = {*KEYS, "n", *WEIGHTS} | {f"zero{t}" for t in levels if t > 0}
     names |= set() if exact else {"s", "s2", "lo", "hi"}

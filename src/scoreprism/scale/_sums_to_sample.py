@@ -13,7 +13,7 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._findings.finding import Finding
 from scoreprism._fitting.candidates import Pooling
-from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit, Losses
+from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit
 from scoreprism._fitting.crossfit import no_crossfit
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._fitting.learners import MapLearner
@@ -30,9 +30,9 @@ from scoreprism.scale._sum_table import SumTable
 
 @dataclass(frozen=True)
 class Options:
-    """How laws are fitted to a partial, parsed."""
+    """How laws are fitted to sums, parsed."""
 
-    losses: Losses
+    loss: ProperLoss
     maps: Sequence[MapLearner]  # candidates for C
     cv: int
     form: str
@@ -40,33 +40,33 @@ class Options:
     floors: Mapping[str, float] | None = None  # by loss; those of infinite losses unless given
 
 
-def fit_sums(partial: SumTable, options: Options) -> tuple[Lines, Chain]:
-    """The chain of the rows of one partial, with the lines its laws were fitted to."""
-    lines = place_lines(partial)
-    fit = _fit_to(partial, lines, _shares(partial, options), options)
-    return lines, fit.fit(options.losses.values(), partial.settings.clip, options.floors)
+def fit_sums(sums: SumTable, options: Options) -> tuple[Lines, Chain]:
+    """The chain of the rows that were summed, with the lines its laws were fitted to."""
+    lines = place_lines(sums)
+    fit = _fit_to(sums, lines, _shares(sums, options), options)
+    return lines, fit.fit([options.loss], sums.settings.clip, options.floors)
 
 
-def _shares(partial: SumTable, options: Options) -> FloatArray:
+def _shares(sums: SumTable, options: Options) -> FloatArray:
     """What share of each group is in each fold, (P, K, groups): by the column of folds, or drawn."""
-    table = partial.table
+    table = sums.table
     codes = table["y"].astype(np.intp)
     if np.unique(codes).size < 2:
         refuse("the target must hold both outcomes", f"only {codes[0]}", "Pass more rows.")
-    if partial.settings.fold is None:
-        return draw_folds(partial, options.cv, options.seed)
-    if not 2 <= len(partial.folds) <= MOST_FOLDS:
+    if sums.settings.fold is None:
+        return draw_folds(sums, options.cv, options.seed)
+    if not 2 <= len(sums.folds) <= MOST_FOLDS:
         rule = f"folds must be at least 2 and at most {MOST_FOLDS}"
-        refuse(rule, f"{len(partial.folds):,}", "Use another column, or none; `key`= deals identifiers to folds.")
+        refuse(rule, f"{len(sums.folds):,}", "Use another column, or none; `fold_key`= deals identifiers to folds.")
     fold = table["fold"].astype(np.intp)
-    shares = np.zeros((1, len(partial.folds), fold.size))
+    shares = np.zeros((1, len(sums.folds), fold.size))
     shares[0, fold, np.arange(fold.size)] = 1.0
     alone = _alone(shares[0], codes)
     if alone is not None:
         refuse(
             "both outcomes must be outside of every fold",
             f"only one outside of fold number {alone}",
-            f"Use other folds than those of {partial.settings.fold!r}.",
+            f"Use other folds than those of {sums.settings.fold!r}.",
         )
     return shares
 
@@ -81,12 +81,12 @@ def _alone(share: FloatArray, codes: IntArray) -> int | None:
 _DRAWS = 100
 
 
-def draw_folds(partial: SumTable, cv: int, seed: int) -> FloatArray:
+def draw_folds(sums: SumTable, cv: int, seed: int) -> FloatArray:
     """Folds dealt to the rows of each group, once for each partition: how many matters, not which, a multinomial."""
-    table = partial.table
+    table = sums.table
     codes = table["y"].astype(np.intp)
     rng = np.random.default_rng(seed)
-    worth = table["n"] if not partial.settings.weighted else np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0)
+    worth = table["n"] if not sums.settings.weighted else np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0)
     found = []
     for _ in range(PARTITIONS):
         for _ in range(_DRAWS):
@@ -103,21 +103,21 @@ def draw_folds(partial: SumTable, cv: int, seed: int) -> FloatArray:
     return np.stack(found)
 
 
-def _fit_to(partial: SumTable, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
+def _fit_to(sums: SumTable, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
     """The lines as `decompose` sees rows."""
-    settings, table, group = partial.settings, partial.table, lines.group
+    settings, table, group = sums.settings, sums.table, lines.group
     codes = table["y"].astype(np.intp)[group]
     weight = table["w"][group] * lines.share
-    worth = float(partial.table["w"].sum()) / float(partial.table["w2"].sum()) if settings.weighted else 1.0
+    worth = float(sums.table["w"].sum()) / float(sums.table["w2"].sum()) if settings.weighted else 1.0
     rows = FitRows(lines.score, codes, weight * worth, 2, "probability")
     cells = Cells(
         counts=table["n"][group] * lines.share,
         squares=table["w2"][group] * lines.share,
         cubes=table["w3"][group] * lines.share,
         fourths=table["w4"][group] * lines.share,
-        home=None if partial.exact else _centers(partial)[1][group],
-        losses=_loss_sums(partial, lines, options.losses),
-        losses_at=bound(_loss_sums, partial, lines, options.losses) if settings.clip is None else None,
+        home=None if sums.exact else _centers(sums)[1][group],
+        losses=_loss_sums(sums, lines),
+        losses_at=bound(_loss_sums, sums, lines) if settings.clip is None else None,
     )
     return ChainFit(
         sample=Sample(codes, {"model": lines.score}, np.array([0, 1]), weight, cells=cells),
@@ -129,18 +129,18 @@ def _fit_to(partial: SumTable, lines: Lines, shares: FloatArray, options: Option
         calibration=None,
         seed=options.seed,
         n_jobs=None,
-        findings=_find_origins(partial, options),
-        pooling=pool_folds(partial, lines, shares, worth),
+        findings=_find_origins(sums, options),
+        pooling=pool_folds(sums, lines, shares, worth),
     )
 
 
-def pool_folds(partial: SumTable, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
+def pool_folds(sums: SumTable, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
     """What the folds hold of each outcome: at the centers of cells, to fit laws to, and at the scores of lines."""
-    table, group = partial.table, lines.group
+    table, group = sums.table, lines.group
     codes = table["y"].astype(np.intp)
-    center, cell = _centers(partial)
+    center, cell = _centers(sums)
 
-    def sums(place: IntArray, size: int, y: IntArray, values: FloatArray) -> FloatArray:
+    def add_up(place: IntArray, size: int, y: IntArray, values: FloatArray) -> FloatArray:
         """Sums by partition, fold, outcome and place of values (P, K, …)."""
         flat = y * size + place
         count, folds, _ = values.shape
@@ -149,48 +149,40 @@ def pool_folds(partial: SumTable, lines: Lines, shares: FloatArray, worth: float
 
     def made(place: IntArray, at: FloatArray, rows: FloatArray) -> ScoreCells:
         count = np.bincount(place, rows, at.size).astype(np.float64)
-        return ScoreCells(place, at, count, np.full(at.size, partial.exact))
+        return ScoreCells(place, at, count, np.full(at.size, sums.exact))
 
     cells = made(cell, center, table["n"])
-    train = sums(cell, center.size, codes, shares * (table["w"] * worth))
+    train = add_up(cell, center.size, codes, shares * (table["w"] * worth))
     at, place = np.unique(lines.score, return_inverse=True)
-    points = cells if partial.exact else made(place, at, table["n"][group] * lines.share)
+    points = cells if sums.exact else made(place, at, table["n"][group] * lines.share)
     size = points.center.size
     part = shares[:, :, group] * lines.share
-    mass = sums(points.cell, size, codes[group], part * (table["w"][group] * worth))
-    squares = sums(points.cell, size, codes[group], part * (table["w2"][group] * worth**2))
-    return Pooling(
-        cells, train, cells if partial.exact else points, mass, squares if partial.settings.weighted else mass
-    )
+    mass = add_up(points.cell, size, codes[group], part * (table["w"][group] * worth))
+    squares = add_up(points.cell, size, codes[group], part * (table["w2"][group] * worth**2))
+    return Pooling(cells, train, cells if sums.exact else points, mass, squares if sums.settings.weighted else mass)
 
 
-def _centers(partial: SumTable) -> tuple[FloatArray, IntArray]:
+def _centers(sums: SumTable) -> tuple[FloatArray, IntArray]:
     """Mean score of each cell, over outcomes and folds; and the cell of each group."""
-    table = partial.table
+    table = sums.table
     keys, cell = np.unique(table["key"], return_inverse=True)
-    if partial.exact:
+    if sums.exact:
         return keys, cell
-    sums = np.bincount(cell, table["s"], keys.size), np.bincount(cell, table["w"], keys.size)
+    score, weight = (np.bincount(cell, table[name], keys.size) for name in ("s", "w"))
     low, high = np.full(keys.size, np.inf), np.zeros(keys.size)
     np.minimum.at(low, cell, table["lo"])
     np.maximum.at(high, cell, table["hi"])
-    return np.clip(sums[0] / sums[1], low, high), cell
+    return np.clip(score / weight, low, high), cell
 
 
-def _loss_sums(partial: SumTable, lines: Lines, losses: Losses, floor: float | None = None) -> dict[str, LossSums]:
+def _loss_sums(sums: SumTable, lines: Lines, floor: float | None = None) -> dict[str, LossSums]:
     """What the engine summed of each loss, for each line; at a floor, what it would have summed."""
-    settings, table = partial.settings, partial.table
-    known = {str(loss): i for i, loss in enumerate(settings.losses)}
-    found = {}
-    for name, loss in losses.items():
-        i = known.get(name)
-        if i is not None and f"a{i}0" in table:
-            found[name] = _sums_of(partial, lines, loss, i, floor)
-    return found
+    losses = enumerate(sums.settings.losses)
+    return {str(loss): _sums_of(sums, lines, loss, i, floor) for i, loss in losses if f"a{i}0" in sums.table}
 
 
-def _sums_of(partial: SumTable, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
-    levels, table, group = partial.settings.levels, partial.table, lines.group
+def _sums_of(sums: SumTable, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
+    levels, table, group = sums.settings.levels, sums.table, lines.group
     w, w2 = table["w"], table["w2"]
     mean = {level: table[f"a{i}{t}"] / w for t, level in enumerate(levels)}
     mean2 = {level: table[f"b{i}{t}"] / w2 for t, level in enumerate(levels)}
@@ -202,11 +194,11 @@ def _sums_of(partial: SumTable, lines: Lines, loss: ProperLoss, i: int, floor: f
     if unbounded(loss):
         for t, level in enumerate(levels[1:], start=1):
             mean[level] = np.where(table[f"zero{t}"] > 0.0, np.inf, mean[level])
-    clip = partial.settings.clip if floor is None else floor
+    clip = sums.settings.clip if floor is None else floor
     law = lines.score if clip is None else clip_law(lines.score, clip)
     alone = loss.evaluate(law, table["y"].astype(np.intp)[group])
     if floor is not None:
-        _move(partial, lines, alone, floor, mean, mean2, within)
+        _move(sums, lines, alone, floor, mean, mean2, within)
     spread = {level: values[group] for level, values in mean.items()}
     spread["S"] = np.where(np.isinf(alone) & (lines.side == 0.0), np.inf, spread["S"])
     apart = _apart(alone, lines, w2, within["S", "S"])
@@ -221,7 +213,7 @@ def _sums_of(partial: SumTable, lines: Lines, loss: ProperLoss, i: int, floor: f
 
 
 def _move(
-    partial: SumTable,
+    sums: SumTable,
     lines: Lines,
     alone: FloatArray,
     floor: float,
@@ -230,8 +222,8 @@ def _move(
     within: dict[tuple[str, str], FloatArray],
 ) -> None:
     """Losses of S in groups that a floor reaches, from lines in place of sums that know nothing of the floor."""
-    w2 = partial.table["w2"]
-    moved = beyond(partial, floor)
+    w2 = sums.table["w2"]
+    moved = beyond(sums, floor)
     at = np.bincount(lines.group, lines.share * alone, w2.size)
     mean["S"], mean2["S"] = np.where(moved, at, mean["S"]), np.where(moved, at, mean2["S"])
     apart = w2 * np.bincount(lines.group, lines.share * (alone - at[lines.group]) ** 2, w2.size)
@@ -254,7 +246,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
-def bound_quantisation(partial: SumTable, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
+def bound_quantisation(sums: SumTable, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
     """Half of what the two pairs of scores of each cell differ by, in the mean loss of C; at a floor, also in S."""
     weight = chain.sample.weight
     assert weight is not None  # noqa: S101 - lines always have one
@@ -269,18 +261,18 @@ def bound_quantisation(partial: SumTable, lines: Lines, chain: Chain, loss: Prop
         return float(np.abs(parts).sum() / weight.sum())
 
     error = half(chain.levels[1].law, wide)
-    if clip is None or partial.settings.clip is not None:
+    if clip is None or sums.settings.clip is not None:
         return error
-    return error + half(lines.score, wide & beyond(partial, clip)[lines.group])
+    return error + half(lines.score, wide & beyond(sums, clip)[lines.group])
 
 
-def _find_origins(partial: SumTable, options: Options) -> tuple[Finding, ...]:
+def _find_origins(sums: SumTable, options: Options) -> tuple[Finding, ...]:
     """What was summed, and how it is dealt to folds."""
-    facts = {"exact": partial.exact, "cells": partial.settings.cells}
-    found = [Finding("from_sums", n=partial.n_keys, facts=facts)]
-    if partial.settings.fold is None:
+    facts = {"exact": sums.exact, "cells": sums.settings.cells}
+    found = [Finding("from_sums", n=sums.n_keys, facts=facts)]
+    if sums.settings.fold is None:
         found.append(Finding("folds_drawn", n=options.cv, facts={"times": PARTITIONS}))
-    return (*found, *([Finding("zero_weight", n=int(partial.absent))] if partial.absent else []))
+    return (*found, *([Finding("zero_weight", n=int(sums.absent))] if sums.absent else []))
 
 
 # ── where groups stand ──────────────────────────────────────────────────────────────────────────────
@@ -288,7 +280,7 @@ def _find_origins(partial: SumTable, options: Options) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class Lines:
-    """Groups of a partial, each as one line or, where a cell holds several scores, as four."""
+    """Groups of sums, each as one line or, where a cell holds several scores, as four."""
 
     # a group whose scores have mean m and variance σ² between lo and hi stands at two pairs of scores, {lo, m + σ²/(m −
     # lo)} and {m − σ²/(hi − m), hi}, which keep m and σ²: the mean of any function whose third derivative keeps its
@@ -300,17 +292,17 @@ class Lines:
     side: FloatArray  # +1 and −1 for the two pairs, 0 for a line that is a whole group
 
 
-def beyond(partial: SumTable, floor: float) -> NDArray[np.bool_]:
-    """Groups of a partial with scores closer to 0 or 1 than a floor."""
-    table = partial.table
-    low, high = (table["key"], table["key"]) if partial.exact else (table["lo"], table["hi"])
+def beyond(sums: SumTable, floor: float) -> NDArray[np.bool_]:
+    """Groups with scores closer to 0 or 1 than a floor."""
+    table = sums.table
+    low, high = (table["key"], table["key"]) if sums.exact else (table["lo"], table["hi"])
     return np.asarray((low < floor) | (high > 1.0 - floor))
 
 
-def place_lines(partial: SumTable) -> Lines:
-    """Where the groups of a partial stand."""
-    table = partial.table
-    if partial.exact:
+def place_lines(sums: SumTable) -> Lines:
+    """Where the groups stand."""
+    table = sums.table
+    if sums.exact:
         size = table["n"].size
         return Lines(table["key"], np.arange(size), np.ones(size), np.zeros(size))
     low, high, w = table["lo"], table["hi"], table["w"]
