@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.naive_bayes import GaussianNB
 
 from scoreprism.datasets import CopulaLaw
-from scoreprism.displays import DISPLAYS
+from scoreprism.displays import DISPLAYS, CurveDisplay
 from scoreprism.ensembles import aggregation_decomposition
 from scoreprism.inference import map_inference
 from scoreprism.pipelines import pipeline_bootstrap
@@ -25,12 +25,14 @@ from scoreprism.pipelines import pipeline_bootstrap
 NAMES = ("logistic regression", "boosting", "random forest", "neural net", "naive Bayes")
 NAMES += ("nearest neighbours", "splines", "ridge", "one tree", "all of them, averaged")
 ROWS = 3000
-RANDOM = {"reliability", "triptych", "decomposition", "murphy-decomposition", "grouping", "stagewise"}
+#: Displays that are made from predictions.
+CURVES = [kind for kind, display in DISPLAYS.items() if issubclass(display, CurveDisplay)]
+RANDOM = {"reliability", "triptych", "decomposition", "murphy-decomposition", "grouping"}
 PAPERS = {"light": "default", "dark": "dark_background"}
 WIDE = {"triptych", "murphy-decomposition"}
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 #: Displays in docs/displays.md, and how many models they show there.
-DOCS = dict.fromkeys(DISPLAYS, 1) | {"triptych": 3, "resolution-plane": 10, "murphy": 3, "decomposition": 3}
+DOCS = dict.fromkeys(CURVES, 1) | {"triptych": 3, "resolution-plane": 10, "murphy": 3, "decomposition": 3}
 RECALIBRATED = {"recalibrate": "monotone-spline", "terms": ["reliability", "grouping"]}
 
 
@@ -45,11 +47,7 @@ def given(kind, count, X, q):
     if DISPLAYS[kind].features:
         options["q"] = q
     names = NAMES[:count]
-    if kind == "stagewise":
-        steps = (1, 2, 4, 6, 8, 10, 13, 16, 20)
-        scores = {name: {t: expit(t / 8 * (5 + i) * (X[:, 0] - 0.5)) for t in steps} for i, name in enumerate(names)}
-    else:
-        scores = {name: score(X, i) for i, name in enumerate(names)}
+    scores = {name: score(X, i) for i, name in enumerate(names)}
     alone = count == 1 and kind != "resolution-plane"
     return (scores[names[0]] if alone else scores), options
 
@@ -99,7 +97,7 @@ def main(folder="gallery"):
     law = CopulaLaw(rho=0.0).sample(ROWS, random_state=0)
     page = ["<!doctype html><meta charset=utf-8><title>scoreprism: gallery</title>"]
     page.append("<style>body{font-family:sans-serif;background:#ddd}img{margin:4px;vertical-align:top}</style>")
-    for kind in DISPLAYS:
+    for kind in CURVES:
         page.append(f"<h2>{kind}</h2>")
         small = (9, 3) if kind in WIDE else (4, 3)
         for count, paper, size in [

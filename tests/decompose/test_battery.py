@@ -650,11 +650,6 @@ SURFACES: dict[str, Surface] = {
     ),
     "curves.roc_curve": simple(curves.roc_curve),
     "curves.score_distribution": simple(curves.score_distribution, n_bins=5),
-    "curves.stagewise_curve": Surface(
-        lambda g: curves.stagewise_curve(
-            g.y, list(members(g).values()), loss="brier", calibrator="platt", random_state=0, **given_weight(g)
-        )
-    ),
     "displays.CalibrationMapDisplay": display(displays.CalibrationMapDisplay, calibrator="platt"),
     "displays.DecompositionDisplay": display(displays.DecompositionDisplay, **QUICK),
     "displays.GroupingDisplay": replace(
@@ -672,9 +667,6 @@ SURFACES: dict[str, Surface] = {
     "displays.ResolutionPlaneDisplay": display(displays.ResolutionPlaneDisplay, loss="brier"),
     "displays.RocDisplay": display(displays.RocDisplay),
     "displays.ScoreDistributionDisplay": display(displays.ScoreDistributionDisplay, n_bins=5),
-    "displays.StagewiseDisplay": display(
-        displays.StagewiseDisplay, lambda g: list(members(g).values()), loss="brier", calibrator="platt", random_state=0
-    ),
     "displays.TriptychDisplay": display(displays.TriptychDisplay, n_resamples=19, random_state=0),
     # calibrators
     **{f"calibrators.{made.__name__}": calibrator(made) for made in calibrators.CALIBRATORS.values()},
@@ -779,7 +771,7 @@ SURFACES: dict[str, Surface] = {
 #: Columns that take more than a second.
 SLOW = (
     "scoreprism.decompose by default", "scoreprism.decompose with X", "inference.grouping_test", "curves.grouping_curve",
-    "curves.reliability_curve confidence", "displays.GroupingDisplay", "displays.StagewiseDisplay",
+    "curves.reliability_curve confidence", "displays.GroupingDisplay",
     "displays.MurphyDecompositionDisplay", "displays.TriptychDisplay", "displays.DecompositionDisplay",
     "calibrators.SelectedCalibrator", "ensembles.recalibrate_stages", "ensembles.select_stage",
     "ensembles.stagewise_decomposition", "ensembles.aggregation_decomposition", "ensembles.RefinedBoostingClassifier",
@@ -1069,7 +1061,7 @@ NO_BORDER = {
     "calibrators.Calibrator": "abstract; every calibrator is in the table",
     "calibrators.Provenance": "what a map remembers of the rows it was fitted on",
     "calibrators.get_calibrator": "takes names",
-    "displays.Display": "abstract; every display is in the table",
+    "displays.CurveDisplay": "abstract; every display of predictions is in the table",
     "ensembles.Combiner": "abstract; every combiner is in the table",
     "ensembles.LightgbmRefinementStopping": "made by lightgbm_refinement_stopping",
     "losses.from_loss": "takes functions", "losses.from_entropy": "takes functions", "losses.check_proper": "functions",
@@ -1077,6 +1069,7 @@ NO_BORDER = {
     "datasets.CopulaLaw": "a law, whose q is a function of X", "datasets.SquareLaw": "the same",
     "datasets.Draw": "a result", "datasets.GermanCredit": "a result",
     "scale.Sums": "sums, made by summarize", "metrics.LocalRegression": "a smoother, called with parsed rows",
+    "metrics.Scorer": "takes a fitted model, whose probabilities go through Sample.of",
 }  # fmt: skip
 
 

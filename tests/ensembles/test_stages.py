@@ -26,7 +26,6 @@ from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.staged_models import read_stages
 from scoreprism.calibrators import IdentityCalibrator, PlattCalibrator, get_calibrator
-from scoreprism.displays import DISPLAYS, StagewiseDisplay
 from scoreprism.ensembles import (
     RefinedBoostingClassifier,
     lightgbm_refinement_stopping,
@@ -862,21 +861,6 @@ def test_figures_of_stages(hastie, boosted):
     _, ax = plt.subplots()
     assert choice.plot(ax=ax).ax_ is ax
     assert "<table" in found._repr_html_()
-    plt.close("all")
-
-
-@pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
-def test_the_stagewise_display_reads_boosters(hastie, name):
-    import matplotlib.pyplot as plt
-
-    X, y, X_new, y_new = hastie
-    model = clone(BOOSTERS[name]).fit(X, y)
-    display = StagewiseDisplay.from_estimator(
-        model, X_new, y_new, stages=[1, 5, 15], reference="logistic", calibrator="platt", random_state=0
-    )
-    law = _laws(model, X_new)[4]
-    assert display.curves[0].risk[1] == pytest.approx(get_loss("log").loss(law, y_new).mean(), abs=1e-14)
-    assert DISPLAYS["stagewise"] is StagewiseDisplay
     plt.close("all")
 
 

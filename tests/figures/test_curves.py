@@ -24,7 +24,6 @@ from scoreprism.curves import (
     resolution_plane,
     roc_curve,
     score_distribution,
-    stagewise_curve,
 )
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError
 from scoreprism.losses import BetaLoss, Elementary, Tsallis, from_entropy, from_loss, get_loss
@@ -692,51 +691,6 @@ def test_calibration_map_keeps_a_fitted_calibrator():
         calibration_map(np.ones(20), s[:20], calibrator="platt")
 
 
-@pytest.mark.parametrize("form", ["debiased", "plugin"])
-def test_stagewise_curve_is_a_decomposition_per_stage(form):
-    """compare() on the same rows and in the same folds, stage by stage."""
-    _, y, q, s = features()
-    stages = {1: np.full(y.size, 0.5), 1234567: s, 1234568: q}
-    curve = stagewise_curve(y, stages, loss="brier", form=form, cv=2, random_state=4, confidence_level=0.9)
-    found = compare(y, {str(k): v for k, v in stages.items()}, loss="brier", form=form, cv=2, random_state=4)
-    assert curve.stages.tolist() == [1.0, 1234567.0, 1234568.0]
-    for i, d in enumerate(found.decompositions.values()):
-        assert curve.names == d.names
-        assert curve.values[i].tolist() == list(d.terms.values())
-        ends = [d.interval(term, 0.9) for term in d.names]
-        assert curve.low[i].tolist() == [end.low for end in ends]
-        assert curve.high[i].tolist() == [end.high for end in ends]
-        assert curve.risk[i] == d.risk
-    np.testing.assert_allclose(curve.values.sum(axis=1), curve.risk, rtol=0, atol=ROUNDING)
-    listed = stagewise_curve(y, list(stages.values()), loss="brier", form=form, cv=2, random_state=4)
-    assert listed.stages.tolist() == [1.0, 2.0, 3.0]
-    assert listed.values.tolist() == curve.values.tolist()
-    backwards = dict(reversed(stages.items()))
-    again = stagewise_curve(y, backwards, loss="brier", form=form, cv=2, random_state=4)
-    assert again.values.tolist() == curve.values.tolist()
-
-
-def test_stagewise_refusals():
-    y, s = sample(0, 60, "smooth")
-    remedy = "For example list(model.staged_predict_proba(X)), or {1: p1, 10: p10}."
-    for stages, text in (
-        (s, "stages must be a mapping or a sequence of probabilities; got ndarray."),
-        (s.tolist(), "stages must be a mapping or a sequence of probabilities; got list."),
-        ([], "stages must be a mapping or a sequence of probabilities; got list."),
-        ({"first": s}, "stages must be numbered; got ['first']."),
-        ({}, "stages must have different finite numbers, at least one; got []."),
-        ({1: s, "1": s}, "stages must have different finite numbers, at least one; got [1.0, 1.0]."),
-        ({np.nan: s}, "stages must have different finite numbers, at least one; got [nan]."),
-    ):
-        with pytest.raises(InputError) as caught:
-            stagewise_curve(y, stages)
-        assert str(caught.value) == f"{text} {remedy}"
-    with pytest.raises(
-        InputError, match=r"an option of a stagewise curve must be one of X, .*; got 'lose'\. Did you mean 'loss'\?"
-    ):
-        stagewise_curve(y, [s], lose="brier")
-
-
 # ── what all curves have in common ─────────────────────────────────────────────────────────────────────────────────────
 
 ONE_MODEL = {
@@ -751,9 +705,6 @@ ONE_MODEL = {
 }
 EVERY = ONE_MODEL | {
     "plane": lambda y, p, **k: resolution_plane(y, {"a": p}, **k),
-    "stages": lambda y, p, name=None, **k: stagewise_curve(
-        y, [p], calibrator="platt", cv=2, random_state=0, name=name, **k
-    ),
 }
 
 

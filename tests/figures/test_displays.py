@@ -1,10 +1,13 @@
 """Every display: data, artists, labels, colours, and words that neither overlap nor leave the figure."""
 
+import functools
+import inspect
 from itertools import combinations
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import polars as pl
 import pytest
 from matplotlib.colors import to_rgb
 from scipy.special import expit
@@ -17,13 +20,14 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_validate
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import scoreprism
-from scoreprism import Sample, corp_decomposition, decompose
+from scoreprism import Sample, corp_decomposition, decompose, scale
 from scoreprism.curves import (
     calibration_map,
     grouping_curve,
@@ -34,16 +38,26 @@ from scoreprism.curves import (
     resolution_plane,
     roc_curve,
     score_distribution,
-    stagewise_curve,
 )
 from scoreprism.datasets import CopulaLaw
-from scoreprism.displays import DISPLAYS, DecompositionDisplay, ReliabilityDisplay, TriptychDisplay, house_style
+from scoreprism.displays import (
+    DISPLAYS,
+    CurveDisplay,
+    DecompositionDisplay,
+    ReliabilityDisplay,
+    TriptychDisplay,
+    house_style,
+)
 from scoreprism.displays._style import LINES, MARKERS, PALETTES, Inks
+from scoreprism.ensembles import recalibrate_stages, select_stage, stagewise_decomposition
 from scoreprism.exceptions import InputError
+from scoreprism.pipelines import paired_comparison, pipeline_bootstrap, splits_summary
 
 NAMES = ("logistic regression", "boosting", "forest", "net", "bayes", "neighbours", "spline", "ridge", "tree", "all")
-RANDOM = {"reliability", "triptych", "decomposition", "murphy-decomposition", "grouping", "stagewise"}
+RANDOM = {"reliability", "triptych", "decomposition", "murphy-decomposition", "grouping"}
 RESAMPLED = {"reliability", "triptych"}
+#: Displays that are made from predictions, and those that a result makes of itself.
+CURVES = [kind for kind, display in DISPLAYS.items() if issubclass(display, CurveDisplay)]
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +77,46 @@ def given(kind, law, count):
         options["n_resamples"] = 40
     if DISPLAYS[kind].features:
         options["q"] = q
-    if kind == "stagewise":
-        stages = [{t: np.clip(score(X, i) ** (t / 3), 0.01, 0.99) for t in (1, 3, 5)} for i in range(count)]
-        return (stages[0] if count == 1 else dict(zip(NAMES, stages, strict=False))), options
     if count == 1:
         return ({"logistic": score(X, 0)} if kind == "resolution-plane" else score(X, 0)), options
     return {name: score(X, i) for i, name in enumerate(NAMES[:count])}, options
 
 
+@functools.cache
+def result_of(kind, count):
+    """A result with so many stages, methods, periods or models."""
+    X, y, _ = CopulaLaw(rho=0.0).sample(600, random_state=0)
+    rng = np.random.default_rng(0)
+    stages = {t: expit(0.4 * t * (2 * X[:, 0] - 1)) for t in range(1, count + 2)}
+    methods = NAMES[: count + 1]
+    table = pl.DataFrame(
+        [
+            {"split": i, "method": name, "raw": 0.5 + 0.01 * j, "reliability_plugin": 0.02 + 0.01 * j}
+            for i in range(8)
+            for j, name in enumerate(methods)
+        ]
+    ).with_columns(pl.col("raw", "reliability_plugin") + 0.01 * pl.Series(rng.normal(size=8 * len(methods))))
+    p = rng.random(3000)
+    rows = pl.DataFrame({"y": rng.random(3000) < p, "p": p, "month": np.arange(3000) * (count + 1) // 3000})
+    parts = [(X[i::3], y[i::3]) for i in range(3)]
+    options = {"loss": "brier", "calibrator": "platt", "random_state": 0}
+    makers = {
+        "stagewise": lambda: stagewise_decomposition(y, stages, **options),
+        "stage-selection": lambda: select_stage(y, stages, loss="brier", random_state=0),
+        "stage-recalibration": lambda: recalibrate_stages(y, stages, **options),
+        "pipeline-bootstrap": lambda: pipeline_bootstrap(
+            GaussianNB(), "platt", *parts, loss="brier", n_resamples=10 * count, random_state=0
+        ),
+        "paired-comparison": lambda: paired_comparison(table, methods[0], "raw", test_ratio=0.25),
+        "splits": lambda: splits_summary(table),
+        "drift": lambda: scale.decompose(rows, target="y", score="p", time="month", loss="brier").drift(),
+    }
+    return makers[kind]()
+
+
 def drawn(kind, law, count, **more):
+    if kind not in CURVES:
+        return result_of(kind, count).plot(**more)
     scores, options = given(kind, law, count)
     return DISPLAYS[kind].from_predictions(law[1], scores, **options, **more)
 
@@ -108,7 +153,7 @@ def collisions(figure):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("kind", [kind for kind in DISPLAYS if kind != "stagewise"])
+@pytest.mark.parametrize("kind", CURVES)
 def test_a_sample_gives_the_figure_of_its_arrays(law, kind, count):
     scores, options = given(kind, law, count)
     plain = DISPLAYS[kind].from_predictions(law[1], scores, **options)
@@ -119,13 +164,6 @@ def test_a_sample_gives_the_figure_of_its_arrays(law, kind, count):
     assert display.to_frame("polars").equals(plain.to_frame("polars"), null_equal=True)
     with pytest.raises(InputError, match="a Sample holds predictions, features and weights already"):
         DISPLAYS[kind].from_predictions(sample, scores, **options)
-
-
-def test_stages_are_predictions_whose_names_are_numbers(law):
-    stages, options = given("stagewise", law, 1)
-    plain = DISPLAYS["stagewise"].from_predictions(law[1], stages, **options)
-    sample = Sample.of(law[1], {str(number): stages[number] for number in (5, 1, 3)}, q=options.pop("q"))
-    assert DISPLAYS["stagewise"].from_predictions(sample, **options).to_frame().equals(plain.to_frame())
 
 
 def test_a_sample_of_several_classes_is_drawn_one_against_the_rest():
@@ -182,8 +220,8 @@ def test_names_of_many_bars_keep_to_their_bars(law):
 
 
 def test_the_table_names_every_display_of_the_module():
-    public = {name for name in scoreprism.displays.__all__ if name.endswith("Display")} - {"Display"}
-    assert {cls.__name__ for cls in DISPLAYS.values()} == public
+    public = {getattr(scoreprism.displays, name) for name in scoreprism.displays.__all__ if name.endswith("Display")}
+    assert set(DISPLAYS.values()) == {display for display in public if not inspect.isabstract(display)}
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -191,21 +229,26 @@ def test_the_table_names_every_display_of_the_module():
 def test_attributes_hold_the_data_and_artists_end_in_an_underscore(kind, count, law):
     display = drawn(kind, law, count)
     assert display.ax_.figure is display.figure_
-    assert all(ax.get_xlabel() for ax in display.figure_.axes if ax.axison)
-    artists = [value for name, value in vars(display).items() if isinstance(value, mpl.artist.Artist)]
+    labelled = [ax for ax in display.figure_.axes if ax.axison and ax.xaxis.get_tick_params().get("labelbottom", True)]
+    assert labelled
+    assert all(ax.get_xlabel() for ax in labelled)  # panels above each other share the axis of the lowest
     named = [name for name, value in vars(display).items() if isinstance(value, mpl.artist.Artist)]
-    assert artists
+    assert named
     assert all(name.endswith("_") for name in named)
-    assert display.curves
+    assert display.names
+    assert all(name in repr(display) for name in display.names)
+    assert display.curves if kind in CURVES else display.result is result_of(kind, count)
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
 def test_the_frame_holds_what_is_drawn(kind, law):
     display = drawn(kind, law, 3)
     frame = display.to_frame("pandas")
-    shown = set(frame["model"])
-    assert shown == set(display.names)
-    assert len(frame) >= 3
+    if kind in CURVES:
+        assert set(frame["model"]) == set(display.names)
+        assert len(frame) >= 3
+    else:
+        assert frame.equals(display.result.to_frame("pandas"))
     assert type(display.to_frame()).__module__.startswith("polars")
 
 
@@ -282,7 +325,6 @@ def test_results_draw_themselves(law):
         murphy_curve(y, s), murphy_decomposition(y, s, q=q, random_state=0), roc_curve(y, s), net_benefit(y, s),
         score_distribution(y, s), grouping_curve(y, s, q=q, random_state=0), calibration_map(y, s, calibrator="platt"),
         reliability_curve(y, s, n_resamples=20, random_state=0), resolution_plane(y, {"s": s}),
-        stagewise_curve(y, [s, s**2], random_state=0),
     ]  # fmt: skip
     kinds = {type(curve.plot()).__name__ for curve in curves}
     assert len(kinds) == len(curves)
@@ -304,16 +346,13 @@ def models(law):
     return X[200:], words[200:], {"plain": plain, "boosted": boosted}, law[2][200:]
 
 
-@pytest.mark.parametrize("kind", DISPLAYS)
+@pytest.mark.parametrize("kind", CURVES)
 def test_from_estimator_is_from_predictions_of_its_probabilities(kind, models):
     X, y, both, q = models
     options = settled(kind, q)
     one = both["boosted"]
-    stages = {"stages": range(1, 13)} if kind == "stagewise" else {}
-    display = DISPLAYS[kind].from_estimator(one, X, y, pos_label="yes", **options, **stages)
+    display = DISPLAYS[kind].from_estimator(one, X, y, pos_label="yes", **options)
     scores = one.predict_proba(X)[:, 1]
-    if kind == "stagewise":
-        scores = {t: p[:, 1] for t, p in enumerate(one.staged_predict_proba(X), start=1)}
     if kind == "resolution-plane":
         scores = {"GradientBoostingClassifier": scores}
     same = DISPLAYS[kind].from_predictions(y, scores, pos_label="yes", **options)
@@ -338,14 +377,14 @@ def test_an_estimator_brings_its_features(models):
     assert found.terms == pytest.approx(direct.terms, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in DISPLAYS if kind != "stagewise"])
+@pytest.mark.parametrize("kind", CURVES)
 def test_several_estimators_in_one_figure(kind, models):
     X, y, both, q = models
     display = DISPLAYS[kind].from_estimator(both, X, y, pos_label="yes", **settled(kind, q))
     assert {"plain", "boosted"} <= {name.split(",")[0] for name in display.names}
 
 
-@pytest.mark.parametrize("kind", DISPLAYS)
+@pytest.mark.parametrize("kind", CURVES)
 def test_from_cv_results(kind, law):
     X, y, q = law
     model = GradientBoostingClassifier(n_estimators=5, random_state=0)
@@ -391,11 +430,6 @@ def test_every_kind_of_model_can_be_drawn(law):
         fitted = model.fit(X[train], y[train])
         display = DISPLAYS["roc"].from_estimator(fitted, X[test], y[test])
         assert display.curves[0].auc == roc_curve(y[test], fitted.predict_proba(X[test])[:, 1]).auc
-    named = DISPLAYS["stagewise"].from_estimator(
-        make_pipeline(StandardScaler(), GradientBoostingClassifier(n_estimators=5, random_state=0)).fit(X[train], y[train]),
-        X[test], y[test], q=law[2][test], random_state=0,
-    )  # fmt: skip
-    assert named.names == ["GradientBoostingClassifier"]
     with pytest.raises(InputError, match="CalibratedClassifierCV"):
         DISPLAYS["roc"].from_estimator(LinearSVC().fit(X[train], y[train]), X[test], y[test])
 
@@ -429,7 +463,7 @@ def three():
     return y, law
 
 
-@pytest.mark.parametrize("kind", [kind for kind, cls in DISPLAYS.items() if cls._of_two_classes])
+@pytest.mark.parametrize("kind", [kind for kind in CURVES if kind not in ("decomposition", "resolution-plane")])
 def test_several_classes_are_drawn_one_against_the_rest(kind, three):
     y, law = three
     options = settled(kind, law)
@@ -481,13 +515,12 @@ def test_recalibration_uses_the_calibration_split_where_there_is_one():
 # ── awkward data ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("kind", ["decomposition", "resolution-plane", "stagewise"])
+@pytest.mark.parametrize("kind", ["decomposition", "resolution-plane"])
 def test_an_infinite_loss_is_refused_and_leaves_no_figure(kind, law):
     _, y, q = law
     sure = np.where(q < 0.4, 0.0, q)
-    scores = {1: sure, 2: q} if kind == "stagewise" else {"sure": sure}
     with pytest.warns(scoreprism.exceptions.ScoreprismWarning), pytest.raises(InputError, match="clip=1e-6"):
-        DISPLAYS[kind].from_predictions(y, scores)
+        DISPLAYS[kind].from_predictions(y, {"sure": sure})
     assert not plt.get_fignums()
 
 
@@ -501,14 +534,13 @@ def test_a_constant_score_is_a_point_that_can_be_seen(law):
 
 def test_nothing_to_see_is_drawn_without_a_complaint(law):
     """One outcome has no uncertainty, and a constant score no terms: limits must not collapse (warnings are errors)."""
-    y = law[1]
     plane = DISPLAYS["resolution-plane"].from_predictions(
         np.ones(50, int), {"a": np.linspace(0.1, 0.9, 50)}, classes=[0, 1]
     )
     assert np.ptp(plane.ax_.get_xlim()) > 0
-    flat = np.full(y.size, 0.5)
-    stages = DISPLAYS["stagewise"].from_predictions(y, [flat, flat], q=flat, random_state=0)
-    assert np.ptp(stages.ax_.get_ylim()) > 0
+    flat = np.full(law[1].size, 0.5)
+    stages = stagewise_decomposition(law[1], [flat, flat], loss="brier", calibrator="platt", random_state=0).plot()
+    assert np.ptp(stages.axes_[0].get_ylim()) > 0
 
 
 def test_rare_events_are_looked_at_closely():
@@ -730,7 +762,6 @@ def test_errors_say_what_to_do(law):
         (lambda: ReliabilityDisplay(murphy_curve(y, s)), "must be made of ReliabilityCurve objects; got MurphyCurve"),
         (lambda: DISPLAYS["roc"].from_cv_results({}, X, y), "cv_results must hold estimators and indices"),
         (lambda: DISPLAYS["grouping"].from_predictions(y, s), "a grouping curve must have the levels S, C and Q"),
-        (lambda: DISPLAYS["stagewise"].from_estimator(LogisticRegression().fit(X, y), X, y), "staged_predict_proba"),
         (lambda: TriptychDisplay.from_predictions(y, s, band=None, ax=plt.subplots(1, 2)[1]), "one Axes or three; got 2"),
         (lambda: decompose(y, s, random_state=0).plot(kind="pie"), "kind must be one of"),
         (lambda: DISPLAYS["murphy-decomposition"].from_predictions(y, s, calibratr="platt"), "each option must be one of"),

@@ -16,7 +16,6 @@ from scoreprism.curves._murphy_curve import MurphyCurve, murphy_curve
 from scoreprism.curves._murphy_decomposition import MurphyDecomposition, decision_loss, murphy_decomposition
 from scoreprism.curves._reliability_curve import ReliabilityCurve, reliability_curve
 from scoreprism.curves._resolution_plane import ResolutionPlane, resolution_plane
-from scoreprism.curves._stagewise_curve import StagewiseCurve, stagewise_curve
 
 __all__ = [
     "CalibrationMap",
@@ -30,7 +29,6 @@ __all__ = [
     "ResolutionPlane",
     "RocCurve",
     "ScoreDistribution",
-    "StagewiseCurve",
     "calibration_map",
     "decision_loss",
     "grouping_curve",
@@ -41,5 +39,4 @@ __all__ = [
     "resolution_plane",
     "roc_curve",
     "score_distribution",
-    "stagewise_curve",
 ]

@@ -1,12 +1,11 @@
 """Figures in scikit-learn's Display style: a display holds data, its ``plot`` only draws."""
 
-from typing import Any
-
 from scoreprism._document.colours import house_style
-from scoreprism.displays import _drift_panels, _pipeline_figures  # noqa: F401 - figures of results enter themselves
 from scoreprism.displays._decomposition_bars import DecompositionDisplay
-from scoreprism.displays._display import Display
+from scoreprism.displays._display import CurveDisplay, Display, ResultDisplay
+from scoreprism.displays._drift_panels import DriftDisplay
 from scoreprism.displays._murphy_figures import MurphyDecompositionDisplay, MurphyDisplay
+from scoreprism.displays._pipeline_figures import PairedDisplay, PipelineBootstrapDisplay, SplitsDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay
 from scoreprism.displays._resolution_figure import ResolutionPlaneDisplay
 from scoreprism.displays._score_figures import (
@@ -16,29 +15,37 @@ from scoreprism.displays._score_figures import (
     RocDisplay,
     ScoreDistributionDisplay,
 )
-from scoreprism.displays._stage_figures import StagewiseDisplay
+from scoreprism.displays._stage_figures import StageRecalibrationDisplay, StageSelectionDisplay, StagewiseDisplay
 from scoreprism.displays._triptych import TriptychDisplay
 
 __all__ = [
     "DISPLAYS",
     "CalibrationMapDisplay",
+    "CurveDisplay",
     "DecompositionDisplay",
     "Display",
+    "DriftDisplay",
     "GroupingDisplay",
     "MurphyDecompositionDisplay",
     "MurphyDisplay",
     "NetBenefitDisplay",
+    "PairedDisplay",
+    "PipelineBootstrapDisplay",
     "ReliabilityDisplay",
     "ResolutionPlaneDisplay",
+    "ResultDisplay",
     "RocDisplay",
     "ScoreDistributionDisplay",
+    "SplitsDisplay",
+    "StageRecalibrationDisplay",
+    "StageSelectionDisplay",
     "StagewiseDisplay",
     "TriptychDisplay",
     "house_style",
 ]
 
 #: Every display by name: the one table that code, command line, report, documentation and tests iterate over.
-DISPLAYS: dict[str, type[Display[Any]]] = {
+DISPLAYS: dict[str, type[Display]] = {
     "reliability": ReliabilityDisplay,
     "murphy": MurphyDisplay,
     "triptych": TriptychDisplay,
@@ -47,8 +54,14 @@ DISPLAYS: dict[str, type[Display[Any]]] = {
     "murphy-decomposition": MurphyDecompositionDisplay,
     "grouping": GroupingDisplay,
     "calibration-map": CalibrationMapDisplay,
-    "stagewise": StagewiseDisplay,
     "roc": RocDisplay,
     "net-benefit": NetBenefitDisplay,
     "score-distribution": ScoreDistributionDisplay,
+    "stagewise": StagewiseDisplay,
+    "stage-selection": StageSelectionDisplay,
+    "stage-recalibration": StageRecalibrationDisplay,
+    "pipeline-bootstrap": PipelineBootstrapDisplay,
+    "paired-comparison": PairedDisplay,
+    "splits": SplitsDisplay,
+    "drift": DriftDisplay,
 }

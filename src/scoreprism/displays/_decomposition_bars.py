@@ -22,7 +22,7 @@ from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition import Comparison, Decomposition, PairedDifference, SegmentDecompositions
 from scoreprism.displays._axes import require_finite
-from scoreprism.displays._display import Display, ShownModel, register, stacked_frame
+from scoreprism.displays._display import CurveDisplay, ShownModel, register, stacked_frame
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
@@ -35,7 +35,7 @@ _LONG, _SHOWN = 4.0, 1.6
 _LEFT = ("remaining", "uncertainty")
 
 
-class DecompositionDisplay(Display[Any]):
+class DecompositionDisplay(CurveDisplay[Any]):
     """
     The terms of a loss as bars, with intervals.
 
@@ -166,7 +166,7 @@ class DecompositionDisplay(Display[Any]):
         beside = "Draw its floored, or pass" if all(d.floored is not None for d in self.curves) else "Pass"
         require_finite({name: d.risk for name, d in self.decompositions.items()}, beside)
         style = parse_bar(curve_kwargs)
-        with self._canvas(ax, None) as (axes, inks, _):
+        with self._canvas(ax, None, len(self.curves)) as (axes, inks, _):
             self.bar_: list[Any] = []
             self.interval_: list[Any] = []
             self.label_: list[Any] = []

@@ -1,4 +1,4 @@
-"""What every display is: curves, three ways to make it, one way to draw it."""
+"""What every display is: of curves, with three ways to make it, or of a result; one way to draw it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ C = TypeVar("C", bound=Curve)
 #: The legend of more models than this stands beside the axes.
 _BESIDE = 4
 #: Arguments of curve functions that are no options.
-_POSITIONAL = ("y_true", "y_proba", "stages", "name", "self", "ax")
+_POSITIONAL = ("y_true", "y_proba", "name", "self", "ax")
 #: Options that belong to the rows.
 ROWS = ("X", *ROW_OPTIONS)
 #: What our lines are marked with, so that a second display on the same axes goes on with the palette.
@@ -49,9 +49,109 @@ class ShownModel(NamedTuple):
     options: dict[str, Any]
 
 
-class Display(ABC, Generic[C]):
+class Display(ABC):
     """
-    A figure of one or several models: it holds the numbers, and its ``plot`` only draws.
+    A figure: it holds the numbers, and its ``plot`` only draws.
+
+    Attributes
+    ----------
+    names : list of str
+        What is drawn: models, methods, terms, lines or periods.
+    ax_ : matplotlib Axes
+        Where it was drawn last (``axes_`` where there are several).
+    figure_ : matplotlib Figure
+        Its figure.
+
+    Examples
+    --------
+    >>> from scoreprism.displays import DISPLAYS
+    >>> all(issubclass(display, Display) for display in DISPLAYS.values())
+    True
+    """
+
+    #: Width and height of a new figure, in inches.
+    figsize: ClassVar[tuple[float, float]] = (4.8, 3.8)
+
+    ax_: Canvas
+    figure_: Figure
+    line_: list[Any]
+    band_: list[Any]
+    #: The model whose folds these are, if they are folds.
+    _folds_of: str | None = None
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What is drawn, by name."""
+
+    @abstractmethod
+    def plot(self, ax: Any = None) -> Self:
+        """Draw."""
+
+    @abstractmethod
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The numbers as one dataframe."""
+
+    @contextmanager
+    def _canvas(self, ax: Any, curve_kwargs: Any, count: int) -> Iterator[tuple[Canvas, Inks, list[dict[str, Any]]]]:
+        """Axes in the house style, the inks for them, and how each of `count` lines is drawn."""
+        with house_style(), self._page(ax):
+            inks = Inks.of(self.ax_)
+            self.line_, self.band_, self._styled = [], [], bool(curve_kwargs)
+            before = sum(artist.get_gid() == _MODEL for artist in self.ax_.get_children())
+            yield self.ax_, inks, brushes(count, inks, curve_kwargs, before, folds=self._folds_of is not None)
+            for line in self.line_:
+                line.set_gid(_MODEL)
+            inks.dress(self.ax_)
+
+    @contextmanager
+    def _page(self, ax: Any) -> Iterator[None]:
+        """The user's axes, or new ones that go away again if drawing fails."""
+        with open_axes(ax, self._size()) as self.ax_:
+            self.figure_ = self.ax_.figure
+            yield
+
+    def _size(self) -> tuple[float, float]:
+        """Width and height of a new figure."""
+        return self.figsize
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.names)})"
+
+
+R = TypeVar("R")
+
+
+class ResultDisplay(Display, Generic[R]):
+    """
+    A figure of a result, made by its ``plot()``.
+
+    Parameters
+    ----------
+    result : object
+        What is drawn.
+    """
+
+    def __init__(self, result: R) -> None:
+        self.result = result
+
+    @described()
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        The table of the result as a dataframe.
+
+        Returns
+        -------
+        frame
+            What the result's own ``to_frame`` returns.
+        """
+        result: Any = self.result
+        return result.to_frame(backend)
+
+
+class CurveDisplay(Display, Generic[C]):
+    """
+    A figure of one or several models: curves, three ways to make it, one way to draw it.
 
     Parameters
     ----------
@@ -62,39 +162,20 @@ class Display(ABC, Generic[C]):
     ----------
     curves : tuple of Curve
         The numbers, one curve per model.
-    ax_ : matplotlib Axes
-        Where it was drawn last (``axes_`` where there are several).
-    figure_ : matplotlib Figure
-        Its figure.
     line_ : list of Line2D
         The line of each model.
-
-    Examples
-    --------
-    >>> from scoreprism.displays import DISPLAYS
-    >>> all(issubclass(display, Display) for display in DISPLAYS.values())
-    True
     """
 
     #: The function that computes a curve.
     _computes: ClassVar[Callable[..., Any]]
     #: The type of its curves.
     _shows: ClassVar[type[Any]] = Curve
-    #: Width and height of a new figure, in inches.
-    figsize: ClassVar[tuple[float, float]] = (4.8, 3.8)
     #: Whether the curve is made from features too.
     features: ClassVar[bool] = False
     #: Whether the curve is of two classes.
     _of_two_classes: ClassVar[bool] = True
     #: Whether models need to be judged on the same rows, so that folds become one model out of fold.
     pools_folds: ClassVar[bool] = False
-
-    ax_: Canvas
-    figure_: Figure
-    line_: list[Any]
-    band_: list[Any]
-    #: The model whose folds these are, if they are folds.
-    _folds_of: str | None = None
 
     def __init__(self, curves: C | Sequence[C]) -> None:
         given = tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
@@ -174,11 +255,10 @@ class Display(ABC, Generic[C]):
             models = {name or class_of(estimator): estimator}
         scores: dict[str, Any] = {}
         for key, model in models.items():
-            scores[key], labels = cls._scores(model, X, y, options)
+            scores[key], labels, *_ = predicted(model, X, y=y)
             if labels is not None and options.setdefault("classes", list(labels)) != list(labels):
                 rule = "models of one figure must have the same classes, in the same order"
                 refuse(rule, f"{options['classes']} and {list(labels)}", "Draw them one by one.")
-        options.pop("stages", None)
         return cls._from_scores(scores, X, y, options)
 
     @classmethod
@@ -231,8 +311,7 @@ class Display(ABC, Generic[C]):
         """What the model of a fold says of its own rows, and the options of these rows."""
         test, estimator = fold
         mine, inside = taken(options, test), take_rows(X, test)
-        law, labels = cls._scores(estimator, inside, take_rows(y, test), mine)
-        mine.pop("stages", None)
+        law, labels, *_ = predicted(estimator, inside, y=take_rows(y, test))
         if labels is not None:
             mine["classes"] = list(labels)
         if cls.features and mine.get("q") is None:
@@ -276,18 +355,6 @@ class Display(ABC, Generic[C]):
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
         """Models by name."""
         return by_name(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
-
-    @classmethod
-    def _scores(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        options: dict[str, Any],  # noqa: ARG003
-    ) -> tuple[Any, Sequence[Any] | None]:
-        """What a fitted classifier says of X, and its classes."""
-        law, labels, *_ = predicted(estimator, X, y=y)
-        return law, labels
 
     @classmethod
     def _from_scores(cls, scores: dict[str, Any], X: Any, y: Any, options: dict[str, Any]) -> Self:
@@ -340,28 +407,6 @@ class Display(ABC, Generic[C]):
         """A pale band, which is kept in ``band_``."""
         self.band_.append(axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0))
 
-    @contextmanager
-    def _canvas(
-        self, ax: Any, curve_kwargs: Any, count: int | None = None
-    ) -> Iterator[tuple[Canvas, Inks, list[dict[str, Any]]]]:
-        """Axes in the house style, the inks for them, and how each model is drawn."""
-        with house_style(), self._page(ax):
-            inks = Inks.of(self.ax_)
-            self.line_, self.band_, self._styled = [], [], bool(curve_kwargs)
-            before = sum(artist.get_gid() == _MODEL for artist in self.ax_.get_children())
-            size = len(self.curves) if count is None else count
-            yield self.ax_, inks, brushes(size, inks, curve_kwargs, before, folds=self._folds_of is not None)
-            for line in self.line_:
-                line.set_gid(_MODEL)
-            inks.dress(self.ax_)
-
-    @contextmanager
-    def _page(self, ax: Any) -> Iterator[None]:
-        """The user's axes, or new ones that go away again if drawing fails."""
-        with open_axes(ax, self._size()) as self.ax_:
-            self.figure_ = self.ax_.figure
-            yield
-
     def _size(self) -> tuple[float, float]:
         """Width and height of a new figure; a legend of many models needs room beside the axes."""
         many = len(self.curves) > _BESIDE and self._folds_of is None
@@ -412,11 +457,8 @@ class Display(ABC, Generic[C]):
         parts = [(name, curve._columns()) for name, curve in zip(self.names, self.curves, strict=True)]
         return stacked_frame(parts, backend or self.curves[0]._backend)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(self.names)})"
 
-
-class ZoomedDisplay(Display[C]):
+class ZoomedDisplay(CurveDisplay[C]):
     """A display over scores or thresholds, which may show a part of the axis from 0 to 1."""
 
     @described()
@@ -435,7 +477,7 @@ class ZoomedDisplay(Display[C]):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         limits = zoomed(zoom, *self._seen())
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+        with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             self._draw(axes, inks, styles, limits)
             axes.set_xlim(limits)
         return self
@@ -544,7 +586,7 @@ def register(display: type[Any], kind: type[Any]) -> None:
     draws(kind, lambda result, **options: display(result).plot(**options))
 
 
-D = TypeVar("D", bound=type[Display[Any]])
+D = TypeVar("D", bound=type[CurveDisplay[Any]])
 
 
 def shows(kind: type[Any], computes: Callable[..., Any], each: str = "One per model.") -> Callable[[D], D]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,14 +15,10 @@ from scoreprism._kernels.holm import MARKED
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._parameters import described
 from scoreprism.displays._axes import check_axes, take_grid
-from scoreprism.displays._display import register
+from scoreprism.displays._display import ResultDisplay, register
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.scale import Drift
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 #: More periods than this have a band instead of bars, and no mark on every one of them.
 _BARS = 26
@@ -44,7 +40,7 @@ class Track(NamedTuple):
     changed: FloatArray
 
 
-class DriftDisplay:
+class DriftDisplay(ResultDisplay[Drift]):
     """
     The loss and its terms over the periods, each in a panel of its own.
 
@@ -54,7 +50,7 @@ class DriftDisplay:
 
     Attributes
     ----------
-    drift : Drift
+    result : Drift
         The numbers.
     ax_, figure_ : matplotlib Axes and Figure
         The lowest panel, and the figure.
@@ -76,19 +72,21 @@ class DriftDisplay:
     ['brier loss', 'reliability', 'refinement']
     """
 
-    ax_: Canvas
-    figure_: Figure
-
-    def __init__(self, drift: Drift) -> None:
-        self.drift = drift
-        found = [*drift.periods.decompositions, *drift.periods.skipped]
-        self._labels = sorted((label for label in found if label is not None), key=key_order)
+    def __init__(self, result: Drift) -> None:
+        super().__init__(result)
+        labels = [*result.periods.decompositions, *result.periods.skipped]
+        self._labels = sorted((label for label in labels if label is not None), key=key_order)
         self.axes_: list[Canvas] = []
         self.line_: list[Any] = []
         self.interval_: list[Any] = []
         self.changed_: list[Any] = []
         self.skipped_: list[Any] = []
         self._low = False
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the panels."""
+        return [Drift.LOSS, *self.result.names]
 
     @described()
     def plot(self, ax: Any = None, *, confidence_level: float = 0.95, terms: Sequence[str] | None = None) -> Self:
@@ -107,7 +105,7 @@ class DriftDisplay:
         display
             Itself, with ``axes_``, ``figure_`` and the artists.
         """
-        known, confidence = (Drift.LOSS, *self.drift.names), parse_confidence(confidence_level)
+        known, confidence = (Drift.LOSS, *self.result.names), parse_confidence(confidence_level)
         shown = known if terms is None else [parse_choice(term, known, "each term") for term in terms]
         tracks = [self._track(name, confidence) for name in shown]
         if not tracks or not all(np.isfinite(track.value).any() for track in tracks):
@@ -127,7 +125,7 @@ class DriftDisplay:
     # ── numbers ─────────────────────────────────────────────────────────────────────────────────────
 
     def _track(self, name: str, confidence_level: float) -> Track:
-        drift, size = self.drift, len(self._labels)
+        drift, size = self.result, len(self._labels)
         value, low, high, changed = (np.full(size, np.nan) for _ in range(4))
         tests = drift.pvalues(name)
         for i, label in enumerate(self._labels):
@@ -158,7 +156,7 @@ class DriftDisplay:
         return [first, *others]
 
     def _draw(self, axes: Canvas, inks: Inks, track: Track) -> None:
-        x, names = np.arange(len(self._labels)), self.drift.names
+        x, names = np.arange(len(self._labels)), self.result.names
         colour = inks.ink if track.name == Drift.LOSS else inks.line(track.name, names)
         many = len(self._labels) > _BARS
         if many:
@@ -179,8 +177,8 @@ class DriftDisplay:
 
     def _baseline(self, axes: Canvas, inks: Inks, track: Track) -> None:
         """Where all periods have the same baseline, a line at its height."""
-        bases = {before for _, before in self.drift.pairs}
-        if len(bases) == 1 and len(self.drift.pairs) > 1:
+        bases = {before for _, before in self.result.pairs}
+        if len(bases) == 1 and len(self.result.pairs) > 1:
             height = track.value[self._labels.index(bases.pop())]
             axes.axhline(height, color=inks.quiet, linewidth=0.9, linestyle=(0, (1.2, 1.6)), zorder=1)
 
@@ -209,9 +207,10 @@ class DriftDisplay:
         last.set_xticks(range(0, size, step), words[::step])
         last.set_xticks(range(size), minor=True)
         last.tick_params(axis="x", which="minor", length=1.5, color=inks.quiet)
+        last.set_xlabel("period", fontsize=7 if self._low else None)
         for panel in self.axes_[:-1]:
             panel.tick_params(axis="x", which="both", labelbottom=False, length=0)
-        gone = [i for i, label in enumerate(self._labels) if label in self.drift.periods.skipped]
+        gone = [i for i, label in enumerate(self._labels) if label in self.result.periods.skipped]
         look = {"color": inks.quiet, "markersize": 5, "clip_on": False, "transform": last.get_xaxis_transform()}
         self.skipped_ = last.plot(gone, [0.0] * len(gone), "x", **look) if gone else []  # an empty line has a place too
         if self._low:
@@ -237,16 +236,13 @@ class DriftDisplay:
 
     @property
     def _against(self) -> str:
-        given = self.drift.against
+        given = self.result.against
         named = {"previous": "the period before", "first": "the first period"}
         return named.get(given, str(given)) if given in Drift.AGAINST else str(given)
 
     @property
     def _loss(self) -> str:
-        return f"{next(iter(self.drift.periods.decompositions.values())).loss!s} loss"
-
-    def __repr__(self) -> str:
-        return f"DriftDisplay({len(self._labels)} periods)"
+        return f"{next(iter(self.result.periods.decompositions.values())).loss!s} loss"
 
 
 def _estimate(found: Any, name: str, confidence_level: float) -> tuple[float, Interval]:

@@ -12,7 +12,7 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._parameters import described
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
-from scoreprism.displays._display import Display, ShownModel, ZoomedDisplay, shows
+from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
 from scoreprism.displays._figure_text import legend, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
 
@@ -71,7 +71,7 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
 
 
 @shows(MurphyDecomposition, murphy_decomposition)
-class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
+class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
     """
     Where the loss is lost: its terms against the decision threshold.
 
@@ -121,7 +121,7 @@ class MurphyDecompositionDisplay(Display[MurphyDecomposition]):
         """
         chosen = parse_choice(kind or "stacked", ("stacked", "lines"), "kind")
         limits = zoomed(zoom, *_busy([(curve.theta, part) for curve in self.curves for part in curve.values[:, :-1].T]))
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+        with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             if len(self.curves) == 1:
                 self.axes_ = [axes]
                 (self._stacked if chosen == "stacked" else self._lines)(axes, inks, styles[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -13,27 +13,62 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._document.colours import house_style
 from scoreprism._parameters import described
 from scoreprism.displays._axes import open_axes
-from scoreprism.displays._display import register
-from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
+from scoreprism.displays._display import ResultDisplay, register
+from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.pipelines import PairedComparison, PairedLine, PipelineBootstrap, SplitsSummary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 #: Height of a ridge, of the row it stands on.
 _RIDGE = 0.62
 
 
-class PipelineBootstrapDisplay:
-    """A ridge of replicates for each quantity, all on one axis of changes from the estimate, with intervals."""
+class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
+    """
+    A ridge of replicates for each quantity, all on one axis of changes from the estimate, with intervals.
 
-    def __init__(self, result: PipelineBootstrap) -> None:
-        self.result = result
+    Made by ``PipelineBootstrap.plot()``. A dotted line stands where the quantity itself would be 0.
 
+    Attributes
+    ----------
+    result : PipelineBootstrap
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    ridge_, interval_, label_ : list of artists
+        Densities of the replicates, intervals, and the words beside them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from scoreprism.pipelines import pipeline_bootstrap
+    >>> X, y = make_classification(600, random_state=0)
+    >>> parts = [(X[i::3], y[i::3]) for i in range(3)]
+    >>> found = pipeline_bootstrap(GaussianNB(), "platt", *parts, loss="brier", n_resamples=20, random_state=0)
+    >>> len(found.plot(terms=["reliability", "refinement"]).ridge_)
+    2
+    """
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the quantities."""
+        return list(self.result.names)
+
+    @described()
     def plot(self, ax: Any = None, *, confidence_level: float = 0.95, terms: Any = None) -> Self:
-        """Draw."""
+        """
+        Draw.
+
+        Parameters
+        ----------
+        terms : sequence of str, optional
+            Quantities to show; all by default.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
         confidence, names = parse_confidence(confidence_level), self.result.names
         shown = list(names) if terms is None else [parse_choice(term, names, "each term") for term in terms]
         known = {name: self.result.interval(name, confidence) for name in shown}
@@ -125,21 +160,22 @@ _WORDS = {
 }
 #: Half the height of a cloud of points.
 _CLOUD = 0.22
+#: Inches that two lines of words take beside a row.
+_TWO_LINES = 0.32
 #: Points beyond the central quartiles by this many times their distance are drawn at the edge.
 _FAR = 4.0
 
 
-class Strips:
+P = TypeVar("P", PairedComparison, SplitsSummary)
+
+
+class Strips(ResultDisplay[P]):
     """Rows of points, one for each method."""
 
-    ax_: Canvas  # where it was drawn
-    figure_: Figure  # where it was drawn
-
-    def __init__(self) -> None:
-        self.cloud_: list[Any] = []
+    cloud_: list[Any]
 
     @contextmanager
-    def _page(self, ax: Any, rows: int) -> Iterator[tuple[Canvas, Inks]]:
+    def _strips(self, ax: Any, rows: int) -> Iterator[tuple[Canvas, Inks]]:
         """Axes in the house style with a line for each row."""
         with house_style(), open_axes(ax, (5.6, 1.3 + 0.5 * rows)) as self.ax_:
             self.figure_, self.cloud_ = self.ax_.figure, []
@@ -163,13 +199,11 @@ class Strips:
         if root_figure(axes).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
             margin = axes.get_window_extent().x0 / root_figure(axes).dpi
             width, below = max(int(margin / 0.075) - 1, 8), None
-        words = [wrapped(name, width) for name in names]
-        if below is not None:
+        is_tight = inches(axes)[1] < _TWO_LINES * len(names)
+        words = [shortened(name, width) if is_tight else wrapped(name, width) for name in names]
+        if below is not None and not is_tight:
             words = [f"{word}\n{more}" for word, more in zip(words, below, strict=True)]
         axes.set_yticks(range(len(words)), words)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.cloud_)} methods)"
 
 
 def _limits(columns: Sequence[FloatArray], seen: Sequence[float]) -> tuple[float, float, int]:
@@ -196,13 +230,13 @@ def _label(axes: Canvas, *lines: str) -> int:
     return text.count("\n")
 
 
-class PairedDisplay(Strips):
+class PairedDisplay(Strips[PairedComparison]):
     """
     Differences from a reference over the same splits: every split, the mean and its interval.
 
     Attributes
     ----------
-    comparison : PairedComparison
+    result : PairedComparison
         The numbers.
     mean_, interval_ : list of Line2D
         Means and intervals of the methods.
@@ -219,12 +253,14 @@ class PairedDisplay(Strips):
     'Δ raw loss: method − a'
     """
 
-    def __init__(self, comparison: PairedComparison) -> None:
-        super().__init__()
-        self.comparison = comparison
-        self.mean_: list[Any] = []
-        self.interval_: list[Any] = []
-        self.zero_: Any = None
+    mean_: list[Any]
+    interval_: list[Any]
+    zero_: Any
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the methods."""
+        return list(dict.fromkeys(line.method for line in self.result.lines))
 
     @described()
     def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
@@ -241,24 +277,24 @@ class PairedDisplay(Strips):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        known = list(dict.fromkeys(line.loss for line in self.comparison.lines))
+        known = list(dict.fromkeys(line.loss for line in self.result.lines))
         chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
-        lines = [line for line in self.comparison.lines if line.loss == chosen]
-        deltas = [self.comparison.differences[line.label] for line in lines]
+        lines = [line for line in self.result.lines if line.loss == chosen]
+        deltas = [self.result.differences[line.label] for line in lines]
         seen = [0.0, *(end for line in lines for end in (line.low, line.high, line.mean))]
         low, high, beyond = _limits(deltas, seen)
         self.mean_, self.interval_ = [], []
-        with self._page(ax, len(lines)) as (axes, inks):
+        with self._strips(ax, len(lines)) as (axes, inks):
             self.zero_ = axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
             for row, (line, delta) in enumerate(zip(lines, deltas, strict=True)):
                 self._row(axes, inks, row, line, delta, (low, high))
             axes.set_xlim(low, high)
             self._names(axes, [line.method for line in lines], [_verdict(line) for line in lines])
             of = f" ({chosen})" if chosen else ""
-            what = f"Δ {_said(self.comparison.metric)}{of}: method − {self.comparison.reference}"
+            what = f"Δ {_said(self.result.metric)}{of}: method − {self.result.reference}"
             more = _label(axes, what, *_beyond(beyond))
             parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
-            parts[f"{100 * self.comparison.confidence_level:g} % interval"] = self.interval_
+            parts[f"{100 * self.result.confidence_level:g} % interval"] = self.interval_
             _explain(axes, inks, parts, more)
         return self
 
@@ -298,13 +334,13 @@ def _explain(axes: Canvas, inks: Inks, parts: Mapping[str, Sequence[Any]], more:
         drawn.set_bbox_to_anchor((0.0, 0.0), axes.transAxes + down)
 
 
-class SplitsDisplay(Strips):
+class SplitsDisplay(Strips[SplitsSummary]):
     """
     Reliability of each method over repeated splits, against what a calibrated score would show.
 
     Attributes
     ----------
-    summary : SplitsSummary
+    result : SplitsSummary
         The numbers.
     mean_, debiased_, floor_ : list of Line2D
         Mean plug-in reliability, mean debiased reliability and mean noise floor of the methods.
@@ -318,12 +354,14 @@ class SplitsDisplay(Strips):
     'reliability'
     """
 
-    def __init__(self, summary: SplitsSummary) -> None:
-        super().__init__()
-        self.summary = summary
-        self.mean_: list[Any] = []
-        self.debiased_: list[Any] = []
-        self.floor_: list[Any] = []
+    mean_: list[Any]
+    debiased_: list[Any]
+    floor_: list[Any]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the methods."""
+        return list(dict.fromkeys(self.result.methods))
 
     @described()
     def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
@@ -340,9 +378,9 @@ class SplitsDisplay(Strips):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        known = list(dict.fromkeys(self.summary.losses))
+        known = list(dict.fromkeys(self.result.losses))
         chosen = self._finite(known) if loss is None else parse_choice(loss, known, "loss")
-        lines = [i for i, one in enumerate(self.summary.losses) if one == chosen]
+        lines = [i for i, one in enumerate(self.result.losses) if one == chosen]
         plugin = self._column("reliability_plugin", lines)
         if plugin is None or not all(np.isfinite(column).all() for column in plugin):
             remedy = "Use the frame of repeated_splits, with `clip`=1e-6 where losses are infinite."
@@ -351,16 +389,16 @@ class SplitsDisplay(Strips):
         means = [[float(column.mean()) for column in one] if one else [] for one in (plugin, debiased, floor)]
         low, high, beyond = _limits(plugin, [0.0, *(value for one in means for value in one)])
         self.mean_, self.debiased_, self.floor_ = [], [], []
-        with self._page(ax, len(lines)) as (axes, inks):
+        with self._strips(ax, len(lines)) as (axes, inks):
             axes.axvline(0.0, color=inks.faint, linewidth=0.8, zorder=0)
             for row, column in enumerate(plugin):
                 self._row(axes, inks, row, column, [one[row] if one else np.nan for one in means], (low, high))
             axes.set_xlim(low, high)
-            names = [self.summary.methods[i] for i in lines]
-            self._names(axes, [f"{name} *" if name in self.summary.double_use else name for name in names])
-            count = max(self.summary.n_splits[i] for i in lines)
+            names = [self.result.methods[i] for i in lines]
+            self._names(axes, [f"{name} *" if name in self.result.double_use else name for name in names])
+            count = max(self.result.n_splits[i] for i in lines)
             of = f" ({chosen})" if chosen else ""
-            star = ["* learned from the rows of its calibrator"] * bool(set(names) & set(self.summary.double_use))
+            star = ["* learned from the rows of its calibrator"] * bool(set(names) & set(self.result.double_use))
             more = _label(axes, f"reliability{of}", *_beyond(beyond), *star)
             parts = {f"plug-in, {count} splits": self.cloud_, "mean plug-in": self.mean_}
             parts |= {"noise floor": self.floor_, "mean debiased": self.debiased_}
@@ -370,14 +408,14 @@ class SplitsDisplay(Strips):
     def _finite(self, losses: list[str]) -> str:
         """The first loss under which everything is finite; the first of all where there is none."""
         for loss in losses:
-            lines = [i for i, one in enumerate(self.summary.losses) if one == loss]
+            lines = [i for i, one in enumerate(self.result.losses) if one == loss]
             found = self._column("reliability_plugin", lines)
             if found is not None and all(np.isfinite(column).all() for column in found):
                 return loss
         return losses[0]
 
     def _column(self, name: str, lines: Sequence[int]) -> list[FloatArray] | None:
-        found = self.summary.values.get(name)
+        found = self.result.values.get(name)
         return None if found is None else [found[i] for i in lines]
 
     def _row(

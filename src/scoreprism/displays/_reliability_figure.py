@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism._parameters import described
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays._axes import bulk, coarser, zoomed
-from scoreprism.displays._display import Display, shows, stacked_frame
+from scoreprism.displays._display import CurveDisplay, shows, stacked_frame
 from scoreprism.displays._figure_text import patch, thinned
 from scoreprism.displays._style import Canvas, Inks
 
@@ -22,7 +22,7 @@ _POINTS = 16
 
 
 @shows(ReliabilityCurve, reliability_curve)
-class ReliabilityDisplay(Display[ReliabilityCurve]):
+class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
     """
     Event rate against predicted probability, with a band.
 
@@ -69,7 +69,7 @@ class ReliabilityDisplay(Display[ReliabilityCurve]):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         limits = zoomed(zoom, *self._seen())
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+        with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
             self.histogram_: list[Any] = []
             more: dict[str, Any] = {}

@@ -12,12 +12,12 @@ from scoreprism._core.frames import columns_of
 from scoreprism._sample.models import parse_models
 from scoreprism.curves import ResolutionPlane, resolution_plane
 from scoreprism.displays._axes import require_finite
-from scoreprism.displays._display import Display, ShownModel, register
+from scoreprism.displays._display import CurveDisplay, ShownModel, register
 from scoreprism.displays._figure_text import place_labels, wrapped
 from scoreprism.displays._style import MARKERS, Canvas, Inks
 
 
-class ResolutionPlaneDisplay(Display[ResolutionPlane]):
+class ResolutionPlaneDisplay(CurveDisplay[ResolutionPlane]):
     """
     Resolution against reliability, a point per model, with lines of equal loss.
 

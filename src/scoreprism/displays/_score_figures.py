@@ -24,7 +24,7 @@ from scoreprism.curves import (
     score_distribution,
 )
 from scoreprism.displays._axes import bulk, coarser
-from scoreprism.displays._display import Display, ShownModel, ZoomedDisplay, shows
+from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
 from scoreprism.displays._figure_text import legend, patch, shortened, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.inference import MapInference
@@ -34,7 +34,7 @@ _FEW = 3
 
 
 @shows(RocCurve, roc_curve)
-class RocDisplay(Display[RocCurve]):
+class RocDisplay(CurveDisplay[RocCurve]):
     """
     True against false positives, with the convex hull that recalibration could reach.
 
@@ -54,7 +54,7 @@ class RocDisplay(Display[RocCurve]):
     figsize = (4.2, 4.2)
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+        with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             self.chance_ = self._reference(axes, inks, [0, 1], [0, 1])
             self.hull_: list[Any] = []
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):

@@ -1,130 +1,19 @@
-"""The terms of the loss stage by stage, what each stage adds, and the stages that are chosen."""
+"""Figures of stages: the terms of the loss stage by stage, what each stage adds, and the stages that are chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._parameters import described
-from scoreprism._sample.sample import Sample
-from scoreprism._sample.staged_models import geometric, read_stages, stage_sample
-from scoreprism.curves import StagewiseCurve, stagewise_curve
 from scoreprism.displays._axes import require_finite, split_axes
-from scoreprism.displays._display import ROWS, Display, ShownModel, register, shows
-from scoreprism.displays._figure_text import inches, legend, root_figure, wrapped
+from scoreprism.displays._display import ResultDisplay, register
+from scoreprism.displays._figure_text import inches, legend, root_figure
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
-
-#: Stages that a boosted model is looked at, unless others are asked for.
-_STAGES = 20
-
-
-@shows(StagewiseCurve, stagewise_curve)
-class StagewiseDisplay(Display[StagewiseCurve]):
-    """
-    The loss and its terms against the stage of a model.
-
-    One model: its loss as a line, below it areas for the terms; what lies under the orange area is what recalibrating
-    each stage would leave. Several models: the loss of each, and dashed what recalibration would leave.
-
-    Attributes
-    ----------
-    line_ : list of Line2D
-        The loss of each model.
-    best_ : Line2D
-        The stage with the least loss, of one model.
-    band_ : list of artists
-        Areas of the terms, or lines of what recalibration leaves.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> q = rng.random(300)
-    >>> y = rng.random(300) < q
-    >>> display = StagewiseDisplay.from_predictions(y, [np.full(300, 0.5), 0.5 * q + 0.25, q], random_state=0)
-    >>> display.ax_.get_xlabel()
-    'stage'
-    """
-
-    figsize = (5.2, 3.6)
-    features = True
-
-    _of_two_classes = False
-
-    @classmethod
-    def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
-        """A mapping whose keys are numbers, or a sequence, holds the stages of one model."""
-        numbered = isinstance(y_proba, Mapping) and all(isinstance(key, (int, float, np.number)) for key in y_proba)
-        return {name: y_proba} if numbered else super()._models(y_proba, name)
-
-    @classmethod
-    def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[ShownModel]:
-        """Each model as a sample of its stages."""
-        rows = {key: value for key, value in options.items() if key in ROWS}
-        rest = {key: value for key, value in options.items() if key not in ROWS}
-        models = {name: None} if isinstance(y_true, Sample) and y_proba is None else cls._models(y_proba, name)
-        return [ShownModel(stage_sample(y_true, stages, **rows), key, rest) for key, stages in models.items()]
-
-    @classmethod
-    def _scores(cls, estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...] | None]:
-        """Probabilities of some stages of a booster."""
-        found = read_stages(estimator, X, y)
-        count, asked = len(found.laws), options.get("stages")
-        some = geometric(count, _STAGES) + 1 if asked is None else np.asarray(asked, dtype=np.intp)
-        if some.size == 0 or some.min() < 1 or some.max() > count:
-            refuse(f"`stages` must be numbers from 1 to {count}", f"{some.tolist()}", "Leave some out.")
-        return {int(stage): found.laws[stage - 1].values for stage in some}, found.labels
-
-    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
-        require_finite({name: float(c.risk.max()) for name, c in zip(self.names, self.curves, strict=True)})
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
-            self.band_: list[Any] = []
-            if len(self.curves) == 1:
-                self._areas(axes, inks, styles[0] if curve_kwargs else {})
-            else:
-                self._lines(axes, inks, styles)
-            axes.set(xlabel="stage", ylabel=f"{self.curves[0].loss!s} loss")
-            stage_scale(axes, self.curves[0].stages)
-        return self
-
-    @staticmethod
-    def _heights(axes: Canvas, low: float, high: float) -> None:
-        room = high - low or 0.1
-        axes.set_ylim(low - 0.15 * room, high + 0.08 * room)
-
-    def _areas(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
-        """From the loss down: an area for each term but the last, which is everything below."""
-        curve = self.curves[0]
-        top = curve.risk
-        for t, name in enumerate(curve.names[:-1]):
-            below = top - curve.values[:, t]
-            fill = {"color": inks.term(name, curve.names), "alpha": 0.85, "linewidth": 0}
-            self.band_.append(axes.fill_between(*widened(curve.stages, below, top), **fill))
-            top = below
-        colour = inks.line(curve.names[-1], curve.names)
-        last = axes.plot(*widened(curve.stages, top), color=colour, linewidth=1.4)
-        self.line_ = axes.plot(*widened(curve.stages, curve.risk), **({"color": inks.ink} | style))
-        best = int(np.argmin(curve.risk))
-        self.best_ = axes.plot(curve.stages[best], curve.risk[best], marker="o", markersize=5, color=inks.ink)[0]
-        self._heights(axes, float(top.min()), float(curve.risk.max()))
-        axes.set_title(wrapped(curve.name or "", 60), color=inks.ink)
-        least = f"least, stage {curve.stages[best]:g}"
-        legend(axes, inks, [*self.line_, *self.band_, *last, self.best_], ["loss", *curve.names, least])
-
-    def _lines(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]]) -> None:
-        """The loss of each model, and thin what recalibration would leave of it."""
-        from matplotlib.lines import Line2D
-
-        thin: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (2, 1.5))}
-        for curve, name, style in zip(self.curves, self.names, styles, strict=True):
-            self.band_ += axes.plot(curve.stages, curve.risk - curve.values[:, 0], color=style["color"], **thin)
-            self.line_ += axes.plot(curve.stages, curve.risk, **({"label": name} | style))
-        self._explain(axes, inks, {"recalibrated": Line2D([], [], color=inks.quiet, **thin)})
 
 
 def widened(stages: FloatArray, *lines: FloatArray) -> tuple[FloatArray, ...]:
@@ -171,7 +60,7 @@ def _explained(axes: Canvas, inks: Inks, handles: Any, words: list[str], first: 
         legend(axes, inks, handles, words)
 
 
-class StagewiseDecompositionDisplay(StagewiseDisplay):
+class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
     """
     The terms of every stage as areas, and beside them what each stage of the grid adds.
 
@@ -203,9 +92,10 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
 
     figsize = (8.2, 3.6)
 
-    def __init__(self, result: StagewiseDecomposition) -> None:
-        self.result = result
-        super().__init__(_curve_of(result))
+    @property
+    def names(self) -> list[str]:
+        """Names of the line and the areas."""
+        return ["loss", "reliability", "refinement"]
 
     @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, kind: str | None = None) -> Self:
@@ -226,9 +116,9 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         chosen = self._kind_on(ax, kind)
-        require_finite({"the stages": float(self.curves[0].risk.max())})
+        require_finite({"the stages": float(self.result.stages.loss.max())})
         self._kind = chosen
-        with self._canvas(ax, curve_kwargs) as (axes, inks, styles):
+        with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
             self.axes_ = split_axes(axes, 2)[0] if chosen == "both" else [axes]
             self.band_ = []
             self.bar_: list[Any] = []
@@ -260,29 +150,28 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
 
     def _stages(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Loss and refinement, the area between them, and where each is least."""
-        curve = self.curves[0]
-        names, left = curve.names, curve.risk - curve.values[:, 0]
+        table, names = self.result.stages, ("reliability", "refinement")
+        left = table.loss - table.reliability
         fill = {"color": inks.term("reliability", names), "alpha": 0.85, "linewidth": 0}
-        self.band_.append(axes.fill_between(*widened(curve.stages, left, curve.risk), **fill))
-        colour = inks.line(names[-1], names)
+        self.band_.append(axes.fill_between(*widened(table.numbers, left, table.loss), **fill))
+        colour = inks.line("refinement", names)
         band = {"color": colour, "alpha": _shade(inks), "linewidth": 0}
-        axes.fill_between(*widened(curve.stages, curve.low[:, -1], curve.high[:, -1]), **band)
-        lower = axes.plot(*widened(curve.stages, left), color=colour, linewidth=1.4)
-        self.line_ = axes.plot(*widened(curve.stages, curve.risk), **({"color": inks.ink} | style))
+        axes.fill_between(*widened(table.numbers, table.refinement_low, table.refinement_high), **band)
+        lower = axes.plot(*widened(table.numbers, left), color=colour, linewidth=1.4)
+        self.line_ = axes.plot(*widened(table.numbers, table.loss), **({"color": inks.ink} | style))
         marks = []
-        for values, look in ((curve.risk, _RING), (left, _DIAMOND)):
+        for values, look in ((table.loss, _RING), (left, _DIAMOND)):
             best = int(np.argmin(values))
-            marks += axes.plot(curve.stages[best], values[best], color=inks.ink, **look)
+            marks += axes.plot(table.numbers[best], values[best], color=inks.ink, **look)
         self.best_ = marks[0]
-        low, high = (
-            np.nanmin([curve.low[:, -1].min(), left.min()]),
-            np.nanmax([curve.risk.max(), curve.high[:, -1].max()]),
-        )
-        self._heights(axes, float(low), float(high))
-        axes.set(xlabel="stage", ylabel=f"{curve.loss!s} loss")
-        stage_scale(axes, curve.stages)
+        low = float(np.nanmin([table.refinement_low.min(), left.min()]))
+        high = float(np.nanmax([table.loss.max(), table.refinement_high.max()]))
+        room = high - low or 0.1
+        axes.set_ylim(low - 0.15 * room, high + 0.08 * room)
+        axes.set(xlabel="stage", ylabel=f"{self.result.loss!s} loss")
+        stage_scale(axes, table.numbers)
         least = zip(("least loss", "refined"), marks, strict=True)
-        words = ["loss", names[0], names[-1], *(f"{what}: {mark.get_xdata()[0]:g}" for what, mark in least)]
+        words = ["loss", *names, *(f"{what}: {mark.get_xdata()[0]:g}" for what, mark in least)]
         _explained(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words, 3)
 
     def _gains(self, axes: Canvas, inks: Inks) -> None:
@@ -307,14 +196,13 @@ class StagewiseDecompositionDisplay(StagewiseDisplay):
         axes.set(xlabel="from stage → to stage", ylabel=f"information gained{nats}")
 
 
-class RecalibratedStagesDisplay(Display[Any]):
+S = TypeVar("S", StageSelection, StageRecalibration)
+
+
+class RecalibratedStagesDisplay(ResultDisplay[S]):
     """Stages before and after recalibration: a line for each, and marks of some stages along the bottom."""
 
     figsize = (5.2, 3.6)
-
-    def __init__(self, result: Any) -> None:
-        self.result = result
-        self.curves = (result,)
 
     @property
     def names(self) -> list[str]:
@@ -341,7 +229,7 @@ class RecalibratedStagesDisplay(Display[Any]):
         return marks
 
 
-class StageSelectionDisplay(RecalibratedStagesDisplay):
+class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
     """
     The loss of every stage as it is and after recalibration, and the stages that each would choose.
 
@@ -371,7 +259,21 @@ class StageSelectionDisplay(RecalibratedStagesDisplay):
     'stage'
     """
 
+    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        curve_kwargs : dict, optional
+            Options of the line of the loss.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
         result, table = self.result, self.result.stages
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
             before = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
@@ -391,7 +293,7 @@ class StageSelectionDisplay(RecalibratedStagesDisplay):
         return self
 
 
-class StageRecalibrationDisplay(RecalibratedStagesDisplay):
+class StageRecalibrationDisplay(RecalibratedStagesDisplay[StageRecalibration]):
     """
     The loss of every stage before and after recalibration; the area between is what that takes off.
 
@@ -420,7 +322,21 @@ class StageRecalibrationDisplay(RecalibratedStagesDisplay):
     'log loss'
     """
 
+    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        curve_kwargs : dict, optional
+            Options of the line of the loss.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
         found = self.result
         before, after = found.loss, found.recalibrated_loss
         require_finite({"the stages": float(before.max())})
@@ -436,18 +352,6 @@ class StageRecalibrationDisplay(RecalibratedStagesDisplay):
         return self
 
 
-def _curve_of(result: StagewiseDecomposition) -> StagewiseCurve:
-    """The stages of a result as the curve that the areas are drawn from."""
-    t = result.stages
-    return StagewiseCurve(
-        name=None, n=result.n, _backend=t._backend, names=("reliability", "refinement"), stages=t.numbers, risk=t.loss,
-        values=np.column_stack([t.reliability, t.refinement]),
-        low=np.column_stack([t.reliability_low, t.refinement_low]),
-        high=np.column_stack([t.reliability_high, t.refinement_high]),
-        confidence_level=result.confidence_level, loss=result.loss,
-    )  # fmt: skip
-
-
-register(StagewiseDecompositionDisplay, StagewiseDecomposition)
+register(StagewiseDisplay, StagewiseDecomposition)
 register(StageRecalibrationDisplay, StageRecalibration)
 register(StageSelectionDisplay, StageSelection)

@@ -11,7 +11,7 @@ from scoreprism._document.colours import house_style
 from scoreprism._parameters import described
 from scoreprism.curves import Curve, reliability_curve
 from scoreprism.displays._axes import check_axes, compact, shared_legend, split_axes
-from scoreprism.displays._display import Display, ShownModel
+from scoreprism.displays._display import CurveDisplay, ShownModel
 from scoreprism.displays._figure_text import legend
 from scoreprism.displays._murphy_figures import MurphyDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay
@@ -22,7 +22,7 @@ from scoreprism.displays._style import Canvas, Inks
 _SHARED = ("sample_weight", "pos_label", "classes")
 
 
-class TriptychDisplay(Display[Curve]):
+class TriptychDisplay(CurveDisplay[Curve]):
     """
     Overall performance, calibration and discrimination of models, side by side (Dimitriadis et al. 2024).
 
@@ -103,7 +103,7 @@ class TriptychDisplay(Display[Curve]):
             self.axes_, place = split_axes(self.ax_, 3, self._keys) if whole else (_three(ax), None)
             self.ax_, self.line_ = self.axes_[0], []
             titles = ("Performance", "Calibration", "Discrimination")
-            panels: tuple[Display[Any], ...] = (self.murphy, self.reliability, self.roc)
+            panels: tuple[CurveDisplay[Any], ...] = (self.murphy, self.reliability, self.roc)
             for title, panel, axes in zip(titles, panels, self.axes_, strict=True):
                 panel._folds_of = self._folds_of
                 panel.plot(axes, curve_kwargs=curve_kwargs)
