@@ -63,12 +63,12 @@ def main(names: list[str], n: int = 10_000, count: int = 60) -> None:
     y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.logistic(size=3 * n) > 0).astype(int)
     parts = [(X[i : i + n], y[i : i + n]) for i in (0, n, 2 * n)]
     options = {"refit": "all", "n_resamples": count, "random_state": 0}
-    known = pipeline_bootstrap(LogisticRegression(), "platt", *parts, **options)._values
+    known = pipeline_bootstrap(LogisticRegression(), *parts, calibrator="platt", **options)._values
     for name in names or PLACES:
         begin, before = time.perf_counter(), spent()
         with PLACES[name]():
             ready = time.perf_counter()
-            found = pipeline_bootstrap(LogisticRegression(), "platt", *parts, **options)._values
+            found = pipeline_bootstrap(LogisticRegression(), *parts, calibrator="platt", **options)._values
             done = time.perf_counter()
         same = "the same bits" if np.array_equal(found, known) else "OTHER BITS"
         print(

@@ -114,9 +114,9 @@ def simulate(scenario, calibrator, refit, count):
                 score = fixed_b if scenario == "b" else calibrated
                 model, splits[0] = Fixed(score), None
             options = {"refit": refit, "n_resamples": REPLICATES, "loss": LOSSES, "random_state": rng}
-            results = pipeline_bootstrap(model, calibrator, *splits, **options)
+            results = pipeline_bootstrap(model, *splits, calibrator=calibrator, **options)
         for loss in LOSSES:
-            found.append((loss, results[loss], truth(score, loss), truth_here(score, test, loss)))
+            found.append((loss, results.for_loss(loss), truth(score, loss), truth_here(score, test, loss)))
     return found
 
 
@@ -175,7 +175,7 @@ def copies(count):
         _, calibration, test = parts(rng)
         s, t = fixed_b(calibration.X[:, 0]), fixed_b(test.X[:, 0])
         result = pipeline_bootstrap(
-            Fixed(fixed_b), "isotonic", None, (calibration.X, calibration.y), (test.X, test.y),
+            Fixed(fixed_b), None, (calibration.X, calibration.y), (test.X, test.y), calibrator="isotonic",
             n_resamples=50, loss="brier", resample_test=False, random_state=rng,
         )  # fmt: skip
         fixed = replace(result, resample_test=False)
@@ -233,7 +233,7 @@ def shift(count):
             options = {"refit": "all", "n_resamples": 30, "loss": "brier", "random_state": rng}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                result = pipeline_bootstrap(model, "platt", *splits, **options)
+                result = pipeline_bootstrap(model, *splits, calibrator="platt", **options)
             mean = result.replicates[:, 0].mean()
             found.append((1e4 * result.terms["reliability"], 1e4 * mean, result.shift["reliability"]))
         print(type(model).__name__, "reliability (1e-4), mean of replicates, shift:", np.mean(found, axis=0).round(1))
@@ -248,7 +248,9 @@ def speed(_):
             times = []
             for count in (2, 12):
                 start = time.process_time()
-                pipeline_bootstrap(Logistic(), calibrator, *splits, refit=refit, n_resamples=count, random_state=0)
+                pipeline_bootstrap(
+                    Logistic(), *splits, calibrator=calibrator, refit=refit, n_resamples=count, random_state=0
+                )
                 times.append(time.process_time() - start)
             print(f"refit={refit!r}, {calibrator}: {1e3 * (times[1] - times[0]) / 10:.0f} ms per replicate")
 

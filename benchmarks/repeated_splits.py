@@ -98,10 +98,10 @@ def run_size(quick: bool, jobs: int, _: str | None) -> None:
             rng = np.random.default_rng([20240915, run])
             X = rng.normal(size=(n, 2))
             y = (rng.random(n) < expit(1.2 * X.sum(axis=1))).astype(int)
-            options = {"calibrator": "isotonic", "losses": ("brier",), "ensembles": (), "noise_floor": 0}
-            frame = repeated_splits(models, X, y, n_splits=count, random_state=run, n_jobs=jobs, **options)
+            options = {"calibrator": "isotonic", "loss": "brier", "ensembles": (), "noise_floor": 0}
+            table = repeated_splits(models, X, y, n_splits=count, random_state=run, n_jobs=jobs, **options)
             for metric in METRICS:
-                found[metric].append(paired_comparison(frame, "first", metric).lines[0])
+                found[metric].append(paired_comparison(table, baseline="first", metric=metric).lines[0])
         print(word)
         for metric, lines in found.items():
             ratio = np.var([line.mean for line in lines], ddof=1) / np.mean([line.sd**2 for line in lines]) - 1 / count
@@ -122,9 +122,10 @@ def run_double(quick: bool, jobs: int, _: str | None) -> None:
         rng = np.random.default_rng([7, run])
         draw = lambda n: _linear_rows(rng, n)  # noqa: B023, E731 - called at once
         X, y = draw(300)
-        options = {"n_splits": 1, "calibrator": "platt", "clip": 1e-6, "noise_floor": 0, "losses": ("log",)}
+        options = {"n_splits": 1, "calibrator": "platt", "clip": 1e-6, "noise_floor": 0, "loss": "log"}
         for name, halves in (("shared", False), ("halves", True)):
-            frame = repeated_splits(models, X, y, independent_halves=halves, random_state=run, n_jobs=jobs, **options)
+            table = repeated_splits(models, X, y, independent_halves=halves, random_state=run, n_jobs=jobs, **options)
+            frame = table.to_frame()
             found[name].append(frame.filter(frame["method"] == "stacking")["reliability"][0])
         fresh, outcome = draw(60_000)
         fitted = [clone(model).fit(X[:180], y[:180]) for model in models.values()]

@@ -80,7 +80,9 @@ def for_results():
     parts = [(X[i::3], y[i::3]) for i in range(3)]
     results = {
         "aggregation": aggregation_decomposition(y, pair, X=X, random_state=0),
-        "bootstrap": pipeline_bootstrap(GaussianNB(), "platt", *parts, refit="all", n_resamples=200, random_state=0),
+        "bootstrap": pipeline_bootstrap(
+            GaussianNB(), *parts, calibrator="platt", refit="all", n_resamples=200, random_state=0
+        ),
         "map-inference": map_inference(y[:1000], score(X, 4)[:1000], calibrator="platt"),
     }
     for name, result in results.items():

@@ -137,7 +137,7 @@ def compare_methods(frame: Any, metric: str, alternative: str = "less") -> Paire
     """Compare methods with the average under log loss, without a warning: the page says what it would say."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DoubleUseWarning)
-        return paired_comparison(frame, "average", metric, loss="log", alternative=alternative)
+        return paired_comparison(frame, baseline="average", metric=metric, loss="log", alternative=alternative)
 
 
 def find_line(found: PairedComparison, method: str) -> PairedLine:

@@ -175,7 +175,7 @@ def run_protocol(work: Work, calibrator: str = "isotonic", protocol: str = SAME)
         name: Recorded({name_rows(train): row for (train, _, _), row in zip(splits, scores, strict=True)})
         for name, scores in collect_scores(work).items()
     }
-    return repeated_splits(
+    table = repeated_splits(
         models,
         np.arange(1000)[:, None],
         load_german_credit().y,
@@ -187,6 +187,7 @@ def run_protocol(work: Work, calibrator: str = "isotonic", protocol: str = SAME)
         random_state=0,
         n_jobs=work.n_jobs,
     )
+    return table.to_frame()
 
 
 def take_values(frame: Any, loss: str, method: str, column: str, baseline: str | None = None) -> np.ndarray:

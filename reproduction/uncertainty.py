@@ -199,7 +199,7 @@ def bootstrap_pipeline(task: Row) -> dict[str, Any]:
     given = [(part.X[:, :1], part.y) for part in parts]
     options = {"refit": task["refit"], "n_resamples": task["resamples"], "random_state": task["sample"]}
     model = LogisticRegression(C=np.inf)
-    found = pipeline_bootstrap(model, "isotonic", *given, loss="brier", q=parts[2].q, **options)
+    found = pipeline_bootstrap(model, *given, calibrator="isotonic", loss="brier", q=parts[2].q, **options)
     return {name: [found.terms[name], found.std_error[name]] for name in _QUANTITIES}
 
 

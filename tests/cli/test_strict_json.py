@@ -158,7 +158,7 @@ def splits():
 
 
 def boot(splits, path):
-    return pipeline_bootstrap(GaussianNB(), "platt", *splits, n_resamples=3, checkpoint=path, random_state=0)
+    return pipeline_bootstrap(GaussianNB(), *splits, calibrator="platt", n_resamples=3, checkpoint=path, random_state=0)
 
 
 @pytest.fixture(scope="module")

@@ -496,7 +496,7 @@ def bootstrapped(g: Given) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DoubleUseWarning)  # one set of rows stands for all three
         return pipelines.pipeline_bootstrap(
-            LogisticRegression(), "platt", part, part, part, n_resamples=2, loss="brier", random_state=0
+            LogisticRegression(), part, part, part, calibrator="platt", n_resamples=2, loss="brier", random_state=0
         ).terms
 
 
@@ -727,11 +727,11 @@ SURFACES: dict[str, Surface] = {
             g.y,
             n_splits=1,
             calibrator="platt",
-            losses=["brier"],
+            loss="brier",
             noise_floor=0,
             random_state=0,
             **given_weight(g),
-        ),
+        ).to_frame(),
         ("labels", "weight"),
         apart={"labels three": THEIR_LABELS},
     ),
@@ -1009,11 +1009,11 @@ LEARNERS: dict[str, Callable[[str], Any]] = {
     "average of models": lambda how: ensembles.average([Says(how).fit(X, Y), Says().fit(X, Y)], X=X),
     "pipeline_bootstrap": lambda how: (
         pipelines.pipeline_bootstrap(
-            Says(how), "platt", (X, Y), (X, Y), (X, Y), n_resamples=2, loss="brier", random_state=0
+            Says(how), (X, Y), (X, Y), (X, Y), calibrator="platt", n_resamples=2, loss="brier", random_state=0
         ).terms
     ),
     "repeated_splits": lambda how: pipelines.repeated_splits(
-        {"Says": Says(how)}, X, Y, n_splits=1, calibrator="platt", losses=["brier"], noise_floor=0, random_state=0
+        {"Says": Says(how)}, X, Y, n_splits=1, calibrator="platt", loss="brier", noise_floor=0, random_state=0
     ),
 }
 

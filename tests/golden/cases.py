@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
 from scoreprism import curves, datasets, ensembles, inference, metrics, pipelines, references, report, scale
@@ -283,12 +284,16 @@ def _() -> Any:
 def _() -> Any:
     y, _, X, _ = binary(600, 62)
     parts = (X[:250], y[:250]), (X[250:400], y[250:400]), (X[400:], y[400:])
-    boot = pipelines.pipeline_bootstrap(LogisticRegression(), "platt", *parts, n_resamples=20, random_state=0)
-    frame = pipelines.repeated_splits({"logistic": LogisticRegression()}, X, y, n_splits=4, random_state=0)
+    boot = pipelines.pipeline_bootstrap(
+        LogisticRegression(), *parts, calibrator="platt", n_resamples=20, random_state=0
+    )
+    models = {"logistic": LogisticRegression(), "bayes": GaussianNB()}
+    alone = pipelines.repeated_splits({"logistic": LogisticRegression()}, X, y, n_splits=4, random_state=0)
+    both = pipelines.repeated_splits(models, X, y, n_splits=4, random_state=0)
     return {
-        "bootstrap": repr(boot), "frame": frame.to_dict(as_series=False),
-        "summary": repr(pipelines.splits_summary(frame)),
-        "paired": attempt(lambda: repr(pipelines.paired_comparison(frame, "logistic"))),
+        "bootstrap": repr(boot), "frame": alone.to_frame().to_dict(as_series=False),
+        "summary": repr(pipelines.splits_summary(alone)),
+        "paired": pipelines.paired_comparison(both, baseline="logistic").to_dict(),
     }  # fmt: skip
 
 

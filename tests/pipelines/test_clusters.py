@@ -62,13 +62,13 @@ def boot(estimator=None, **changes):
     X, y = rows()
     parts = [(X[i : i + 120], y[i : i + 120]) for i in (0, 120, 240)]
     options = {"refit": "all", "n_resamples": 8, "loss": "brier", "random_state": 0} | changes
-    return pipeline_bootstrap(estimator or GaussianNB(), "platt", *parts, **options)._values
+    return pipeline_bootstrap(estimator or GaussianNB(), *parts, calibrator="platt", **options)._values
 
 
 def split(**jobs):
     models = {"logistic": LogisticRegression(), "forest": RandomForestClassifier(5)}
-    frame = repeated_splits(models, *rows(), n_splits=4, calibrator="platt", clip=1e-6, random_state=0, **jobs)
-    return frame.drop("method", "loss").to_numpy()
+    table = repeated_splits(models, *rows(), n_splits=4, calibrator="platt", clip=1e-6, random_state=0, **jobs)
+    return table.to_frame().drop("method", "loss").to_numpy()
 
 
 def scored():
@@ -116,7 +116,8 @@ def test_views_with_gaps_give_the_same_bits(kind):
     parts = [(table[i : i + 120], y[i : i + 120]) for i in (0, 120, 240)]
     options = {"refit": "all", "n_resamples": 6, "random_state": 0}
     here, there = (
-        pipeline_bootstrap(LogisticRegression(), "platt", *parts, **options, n_jobs=n_jobs)._values for n_jobs in (1, 2)
+        pipeline_bootstrap(LogisticRegression(), *parts, calibrator="platt", **options, n_jobs=n_jobs)._values
+        for n_jobs in (1, 2)
     )
     assert np.array_equal(here, there)
 

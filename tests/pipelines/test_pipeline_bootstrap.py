@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def splits():
 
 def boot(splits, estimator=None, calibrator="platt", **options):
     options = {"n_resamples": 6, "random_state": 0, "loss": "brier"} | options
-    return pipeline_bootstrap(estimator or GaussianNB(), calibrator, *splits, **options)
+    return pipeline_bootstrap(estimator or GaussianNB(), *splits, calibrator=calibrator, **options)
 
 
 def setup_of(splits):
@@ -191,10 +192,13 @@ def test_a_fitted_estimator_has_only_to_score_rows(splits, tmp_path):
 
 
 def test_several_losses_share_their_refits(splits):
-    both = boot(splits, loss=["brier", "log"])
-    assert list(both) == ["brier", "log"]
-    assert same(both["brier"], boot(splits))
-    assert str(both["log"].loss) == "log"
+    both = boot(splits, loss=["log", "brier"])
+    assert same(both.for_loss("brier"), boot(splits))
+    assert str(both.loss) == "log"
+    assert both.for_loss("log").terms == both.terms
+    assert pickle.loads(pickle.dumps(both)).for_loss("brier").terms == both.for_loss("brier").terms  # noqa: S301 - our own
+    with pytest.raises(InputError, match="loss must be one of log, brier; got 'spherical'"):
+        both.for_loss("spherical")
 
 
 def test_fitted_reference_gives_three_terms(splits):
@@ -738,7 +742,7 @@ if __name__ == "__main__":
     parts = [(X[i : i + 50000], y[i : i + 50000]) for i in (0, 50000, 100000)]
     print("started", flush=True)
     try:
-        result = pipeline_bootstrap(Slow(), "platt", *parts, refit="all", n_resamples=int(sys.argv[2]),
+        result = pipeline_bootstrap(Slow(), *parts, calibrator="platt", refit="all", n_resamples=int(sys.argv[2]),
                                     random_state=0, n_jobs=2, checkpoint=sys.argv[1])
         print("result", result._values.tobytes().hex()[-64:], result._values.sum().hex())
     except BaseException as error:
@@ -881,12 +885,12 @@ parts = [(X[i::3], y[i::3]) for i in range(3)]
 options = {"n_resamples": 60, "random_state": 0}
 resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 try:
-    pipeline_bootstrap(GaussianNB(), "platt", *parts, checkpoint=sys.argv[1], **options)
+    pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", checkpoint=sys.argv[1], **options)
 except ValueError as error:
     print(type(error).__name__, error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-again = pipeline_bootstrap(GaussianNB(), "platt", *parts, checkpoint=sys.argv[1], **options)
-whole = pipeline_bootstrap(GaussianNB(), "platt", *parts, **options)
+again = pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", checkpoint=sys.argv[1], **options)
+whole = pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", **options)
 print(np.array_equal(again.replicates, whole.replicates))
 """
 
@@ -908,4 +912,4 @@ def test_a_pipe_or_a_device_is_no_checkpoint(tmp_path):
     with pytest.raises(
         InputError, match="checkpoint must be the path of a file in an existing folder; got .*which is no plain file"
     ):
-        pipeline_bootstrap(GaussianNB(), "platt", *parts, checkpoint=tmp_path / "pipe")
+        pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", checkpoint=tmp_path / "pipe")

@@ -37,6 +37,11 @@ QUICK = {"calibrator": "platt", "noise_floor": 0, "random_state": 0}
 NUMBERS = ["raw", "recalibrated", "reliability_plugin", "reliability", "lcs", "noise_floor"]
 
 
+def split_frame(*arguments, **options):
+    """What `repeated_splits` finds, as a frame."""
+    return repeated_splits(*arguments, **options).to_frame()
+
+
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(1)
@@ -51,7 +56,7 @@ def no_figures_left():
 
 
 def quick(rows, **options):
-    return repeated_splits(MODELS, *rows, **(QUICK | {"n_splits": 3} | options))
+    return split_frame(MODELS, *rows, **(QUICK | {"n_splits": 3} | options))
 
 
 def parts_of(n, count, seed=0):
@@ -67,7 +72,7 @@ def test_a_split_worked_out_by_hand(rows):
     """Models, ensembles, isotonic map and losses computed by scikit-learn and the formulas of the paper."""
     X, y = rows
     train, cal, test = parts_of(300, 1)[0]
-    frame = repeated_splits(
+    frame = split_frame(
         MODELS, X, y, splits=[(train, cal, test)], calibrator=IsotonicRegression(out_of_bounds="clip"), clip=1e-6,
         noise_floor=0, random_state=0,
     )  # fmt: skip
@@ -99,21 +104,22 @@ def test_reliability_is_that_of_decompose_on_the_same_calibration_split(rows, ca
     X, y = rows
     (split,) = parts_of(300, 1)
     train, cal, test = split
-    frame = repeated_splits(
+    frame = split_frame(
         {"logistic": LogisticRegression()}, X, y, splits=[split], calibrator=calibrator, noise_floor=0, random_state=5
     )
     model = LogisticRegression().fit(X[train], y[train])
     on_cal, on_test = (model.predict_proba(X[part])[:, 1] for part in (cal, test))
     seed = [int(np.random.default_rng(5).integers(2**62)), 0]
-    options = {"loss": ["log", "brier"], "calibrator": calibrator, "calibration": (on_cal, y[cal])}
+    options = {"calibrator": calibrator, "calibration": (on_cal, y[cal])}
     for form, column in (("debiased", "reliability"), ("plugin", "reliability_plugin")):
-        found = decompose(y[test], on_test, random_state=seed, form=form, **options)
+        chain = decompose(y[test], on_test, random_state=seed, **options).chain
         ours = dict(frame.select("loss", column).rows())
         for loss in ("log", "brier"):
-            assert ours[loss] == pytest.approx(found[loss].terms["reliability"], abs=1e-12)
+            found = chain.decompose(loss, form)
+            assert ours[loss] == pytest.approx(found.terms["reliability"], abs=1e-12)
             if form == "debiased":
                 raw = dict(frame.select("loss", "raw").rows())[loss]
-                assert raw == pytest.approx(found[loss].risk, abs=1e-12)
+                assert raw == pytest.approx(found.risk, abs=1e-12)
 
 
 def test_scikit_learns_isotonic_regression_is_our_textbook_isotonic_map(rows):
@@ -141,7 +147,7 @@ def test_the_noise_floor_is_what_a_calibrated_score_shows():
     disjoint = rng.permutation(20000).reshape(40, 500)  # independent splits
     splits = [(block[:10], block[10:210], block[210:]) for block in disjoint]
     options = {"calibrator": "isotonic", "noise_floor": 20, "splits": splits, "random_state": 0}
-    frame = repeated_splits({"oracle": Oracle()}, X, y, **options)
+    frame = split_frame({"oracle": Oracle()}, X, y, **options)
     for _, lines in frame.group_by("loss"):
         gap = (lines["reliability_plugin"] - lines["noise_floor"]).to_numpy()
         assert abs(gap.mean()) < 3 * gap.std(ddof=1) / np.sqrt(gap.size)
@@ -171,28 +177,28 @@ def test_independent_halves_give_every_calibrator_the_same_half(rows):
 def test_processes_and_number_of_splits_change_nothing(rows):
     models = MODELS | {"tree": RandomForestClassifier(5)}
     options = QUICK | {"noise_floor": 2, "clip": 1e-3}
-    one = repeated_splits(models, *rows, n_splits=4, **options)
-    two = repeated_splits(models, *rows, n_splits=4, n_jobs=2, **options)
+    one = split_frame(models, *rows, n_splits=4, **options)
+    two = split_frame(models, *rows, n_splits=4, n_jobs=2, **options)
     assert one.equals(two)
-    few = repeated_splits(models, *rows, n_splits=2, **options)
+    few = split_frame(models, *rows, n_splits=2, **options)
     assert one.filter(pl.col("split") < 2).equals(few)
-    other = repeated_splits(models, *rows, n_splits=2, **(options | {"random_state": 1}))
+    other = split_frame(models, *rows, n_splits=2, **(options | {"random_state": 1}))
     assert not other.equals(few)
 
 
 def test_a_method_does_not_depend_on_the_others(rows):
     forest = {"forest": RandomForestClassifier(5)}
-    alone = repeated_splits(forest, *rows, n_splits=2, clip=1e-3, **(QUICK | {"noise_floor": 2}))
-    among = repeated_splits(MODELS | forest, *rows, n_splits=2, clip=1e-3, **(QUICK | {"noise_floor": 2}))
+    alone = split_frame(forest, *rows, n_splits=2, clip=1e-3, **(QUICK | {"noise_floor": 2}))
+    among = split_frame(MODELS | forest, *rows, n_splits=2, clip=1e-3, **(QUICK | {"noise_floor": 2}))
     assert among.filter(pl.col("method") == "forest").equals(alone)
 
 
 def test_seeds_of_models_differ_between_splits_unless_given(rows):
     X, y = rows
     (split,) = parts_of(300, 1)
-    free = repeated_splits({"f": RandomForestClassifier(3)}, X, y, splits=[split] * 2, losses="brier", **QUICK)
-    fixed = repeated_splits(
-        {"f": RandomForestClassifier(3, random_state=0)}, X, y, splits=[split] * 2, losses="brier", **QUICK
+    free = split_frame({"f": RandomForestClassifier(3)}, X, y, splits=[split] * 2, loss="brier", **QUICK)
+    fixed = split_frame(
+        {"f": RandomForestClassifier(3, random_state=0)}, X, y, splits=[split] * 2, loss="brier", **QUICK
     )
     assert free["raw"].n_unique() == 2
     assert fixed["raw"].n_unique() == 1
@@ -227,7 +233,7 @@ def numbered(rows, **options):
     X, y = rows
     Counting.seen = []
     wide = np.column_stack([X, np.arange(len(X))])
-    repeated_splits({"m": Counting()}, wide, y, losses="brier", **(QUICK | {"n_splits": 4} | options))
+    split_frame({"m": Counting()}, wide, y, loss="brier", **(QUICK | {"n_splits": 4} | options))
     found, size = [part.astype(int) for part in Counting.seen], 4 if options.get("independent_halves") else 3
     return [found[i : i + size] for i in range(0, len(found), size)]
 
@@ -260,8 +266,8 @@ def test_copies_in_a_group_hold_no_more_than_one_row():
             X = rng.normal(size=(100, 2))
             y = (X[:, 0] + rng.logistic(size=100) > 0).astype(int)
             g = np.repeat(np.arange(100), copies)
-            options = QUICK | {"calibrator": "isotonic", "sizes": (0.34, 0.33, 0.33), "losses": "brier"}
-            frame = repeated_splits({"m": LogisticRegression()}, X[g], y[g], groups=g, n_splits=3, **options)
+            options = QUICK | {"calibrator": "isotonic", "sizes": (0.34, 0.33, 0.33), "loss": "brier"}
+            frame = split_frame({"m": LogisticRegression()}, X[g], y[g], groups=g, n_splits=3, **options)
             found.append(frame["reliability"].mean())
         means.append(np.mean(found))
     assert means[1] == pytest.approx(means[0], abs=0.005)  # copies dealt to blocks one by one: .02 lower
@@ -301,12 +307,12 @@ def test_splits_that_lack_a_class_are_drawn_again_and_counted():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.zeros(60, dtype=int)
     y[:8] = 1
-    frame = repeated_splits({"m": GaussianNB()}, X, y, n_splits=10, clip=1e-6, **QUICK)
+    frame = split_frame({"m": GaussianNB()}, X, y, n_splits=10, clip=1e-6, **QUICK)
     assert frame["redraws"].max() > 0
     with pytest.raises(
         InputError, match=r"100 random draws without such a split, with 3 rows of class True\. Pass more"
     ):
-        repeated_splits({"m": GaussianNB()}, X, np.arange(60) < 3, pos_label=True, **QUICK)
+        split_frame({"m": GaussianNB()}, X, np.arange(60) < 3, pos_label=True, **QUICK)
 
 
 @pytest.mark.parametrize(
@@ -323,16 +329,16 @@ def test_given_splits_are_checked(rows, splits, message):
     if splits and splits != 5:
         splits = [tuple(list(part) for part in triple) for triple in splits]
     with pytest.raises(InputError, match=message):
-        repeated_splits(MODELS, *rows, splits=splits, **QUICK)
+        split_frame(MODELS, *rows, splits=splits, **QUICK)
 
 
 def test_given_splits_must_keep_groups_and_hold_all_classes(rows):
     X, y = rows
     with pytest.raises(InputError, match=r"no groups in common; got \d+ groups in train and calibration of split 0"):
-        repeated_splits(MODELS, X, y, splits=parts_of(300, 1), groups=np.arange(300) // 2, **QUICK)
+        split_frame(MODELS, X, y, splits=parts_of(300, 1), groups=np.arange(300) // 2, **QUICK)
     ordered = np.argsort(y)
     with pytest.raises(InputError, match=r"got fewer than 1 in train of split 0, with \d+ rows of class 1"):
-        repeated_splits(MODELS, X, y, splits=[(ordered[:90], ordered[90:200], ordered[200:])], **QUICK)
+        split_frame(MODELS, X, y, splits=[(ordered[:90], ordered[90:200], ordered[200:])], **QUICK)
 
 
 def test_masks_are_row_numbers(rows):
@@ -340,8 +346,8 @@ def test_masks_are_row_numbers(rows):
     (numbers,) = parts_of(300, 1)
     masks = tuple(np.isin(np.arange(300), part) for part in numbers)
     ordered = tuple(np.sort(part) for part in numbers)
-    assert repeated_splits(MODELS, X, y, splits=[masks], **QUICK).equals(
-        repeated_splits(MODELS, X, y, splits=[ordered], **QUICK)
+    assert split_frame(MODELS, X, y, splits=[masks], **QUICK).equals(
+        split_frame(MODELS, X, y, splits=[ordered], **QUICK)
     )
 
 
@@ -351,7 +357,7 @@ def test_masks_are_row_numbers(rows):
 @pytest.mark.parametrize("library", [pd, pl])
 def test_the_frame_is_of_the_library_of_the_features(rows, library):
     X, y = rows
-    frame = repeated_splits(MODELS, library.DataFrame(X, **_columns(library)), library.Series(y), n_splits=2, **QUICK)
+    frame = split_frame(MODELS, library.DataFrame(X, **_columns(library)), library.Series(y), n_splits=2, **QUICK)
     assert isinstance(frame, library.DataFrame)
     plain = quick(rows, n_splits=2)
     assert np.allclose(np.asarray(frame["raw"]), np.asarray(plain["raw"]), atol=1e-12)
@@ -364,7 +370,7 @@ def _columns(library):
 def test_sparse_features(rows):
     X, y = rows
     model = {"logistic": LogisticRegression(tol=1e-10)}
-    dense, sparse = (repeated_splits(model, x, y, n_splits=2, **QUICK) for x in (X, coo_array(X)))
+    dense, sparse = (split_frame(model, x, y, n_splits=2, **QUICK) for x in (X, coo_array(X)))
     assert np.allclose(dense["raw"], sparse["raw"], atol=1e-8)
 
 
@@ -372,13 +378,13 @@ def test_ordered_categories_keep_their_order(rows):
     """Ranked probability counts steps: b between a and c, or at the end, are two losses."""
     X, y = rows
     words = np.array(["c", "a", "b"])[y + (X[:, 0] > 1)]
-    options = QUICK | {"n_splits": 2, "losses": ["ranked-probability"], "calibrator": "temperature"}
+    options = QUICK | {"n_splits": 2, "loss": ["ranked-probability"], "calibrator": "temperature"}
     frames = [
-        repeated_splits({"bayes": GaussianNB()}, X, pd.Categorical(words, order, ordered=True), **options)
+        split_frame({"bayes": GaussianNB()}, X, pd.Categorical(words, order, ordered=True), **options)
         for order in (["a", "b", "c"], ["b", "a", "c"])
     ]
     assert not np.allclose(frames[0]["raw"], frames[1]["raw"])
-    named = repeated_splits({"bayes": GaussianNB()}, X, words, classes=["b", "a", "c"], **options)
+    named = split_frame({"bayes": GaussianNB()}, X, words, classes=["b", "a", "c"], **options)
     assert np.allclose(named["raw"], frames[1]["raw"])
 
 
@@ -388,10 +394,10 @@ def test_labels_may_be_words(rows):
     assert quick((X, words)).drop("split").equals(quick((X, 1 - y)).drop("split"))
     cost = get_loss("cost-weighted", fp=1.0, fn=5.0)
     with pytest.raises(InputError, match=r"pos_label must be given where a loss treats the classes differently"):
-        quick((X, words), losses=[cost])
-    bad = quick((X, words), losses=[cost], pos_label="bad")
-    assert np.allclose(bad["raw"], quick(rows, losses=[cost])["raw"])
-    assert not np.allclose(bad["raw"], quick((X, words), losses=[cost], pos_label="good")["raw"])
+        quick((X, words), loss=[cost])
+    bad = quick((X, words), loss=[cost], pos_label="bad")
+    assert np.allclose(bad["raw"], quick(rows, loss=[cost])["raw"])
+    assert not np.allclose(bad["raw"], quick((X, words), loss=[cost], pos_label="good")["raw"])
 
 
 def test_integer_weights_on_the_test_rows_are_repetitions(rows):
@@ -399,8 +405,8 @@ def test_integer_weights_on_the_test_rows_are_repetitions(rows):
     (train, cal, test), weight = parts_of(300, 1)[0], np.ones(300)
     weight[test] = np.random.default_rng(0).integers(0, 3, test.size)
     repeated = np.repeat(test, weight[test].astype(int))
-    weighted = repeated_splits(MODELS, X, y, splits=[(train, cal, test)], sample_weight=weight, **QUICK)
-    plain = repeated_splits(MODELS, X, y, splits=[(train, cal, repeated)], **QUICK)
+    weighted = split_frame(MODELS, X, y, splits=[(train, cal, test)], sample_weight=weight, **QUICK)
+    plain = split_frame(MODELS, X, y, splits=[(train, cal, repeated)], **QUICK)
     for column in NUMBERS[:-1]:
         assert np.allclose(weighted[column], plain[column], atol=1e-9)
 
@@ -408,7 +414,7 @@ def test_integer_weights_on_the_test_rows_are_repetitions(rows):
 def test_weights_reach_models_and_calibrator(rows):
     weight = np.where(rows[1] == 1, 5.0, 1.0)
     bare, weighted, scaled = (
-        repeated_splits({"bayes": GaussianNB()}, *rows, n_splits=3, sample_weight=one, **QUICK)
+        split_frame({"bayes": GaussianNB()}, *rows, n_splits=3, sample_weight=one, **QUICK)
         for one in (None, weight, 0.1 * weight)
     )
     for column in ("raw", "recalibrated", "lcs"):
@@ -423,7 +429,7 @@ def test_three_classes():
     p /= p.sum(axis=1, keepdims=True)
     y = np.array(["a", "b", "c"])[(rng.random(400)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)]
     options = {"n_splits": 2, "calibrator": "temperature", "noise_floor": 3, "random_state": 0}
-    frame = repeated_splits(MODELS, X, y, **options)
+    frame = split_frame(MODELS, X, y, **options)
     assert frame["method"].unique(maintain_order=True).to_list() == ["logistic", "bayes", "average", "stacking"]
     assert np.isfinite(frame.select(NUMBERS).to_numpy()).all()
     assert frame.filter(pl.col("loss") == "brier")["reliability_plugin"].to_numpy() == pytest.approx(
@@ -432,7 +438,7 @@ def test_three_classes():
     log = frame.filter(pl.col("loss") == "log")
     assert (log["raw"] < np.log(3)).all()
     with pytest.raises(InputError, match=r"a regression as calibrator must get two classes; got 3 classes"):
-        repeated_splits(MODELS, X, y, calibrator=IsotonicRegression())
+        split_frame(MODELS, X, y, calibrator=IsotonicRegression())
 
 
 def test_infinite_losses_are_infinite_and_counted(rows):
@@ -441,7 +447,7 @@ def test_infinite_losses_are_infinite_and_counted(rows):
         InfiniteLossWarning,
         match=r"infinite raw \(log\) of tree in 3 of 3 splits and rel.*3 of 3 splits\. Pass clip=1e-6",
     ):
-        frame = repeated_splits(tree, *rows, n_splits=3, **QUICK)
+        frame = split_frame(tree, *rows, n_splits=3, **QUICK)
     log = frame.filter(pl.col("loss") == "log")
     assert log["raw"].is_infinite().all()
     assert frame.filter(pl.col("loss") == "brier")["raw"].is_finite().all()
@@ -484,7 +490,7 @@ def test_ensembles_of_ones_own(rows):
         ({"sizes": (200, 100, 1)}, r"sizes must give each part at least one row; got \[200, 100, 1\] of 300 rows"),
         ({"n_splits": 0}, r"n_splits must be a whole number of at least 1; got 0"),
         ({"noise_floor": -1}, r"noise_floor must be a whole number of at least 0; got -1"),
-        ({"losses": ()}, r"loss must name at least one loss"),
+        ({"loss": ()}, r"loss must name at least one loss"),
         ({"clip": 0.9}, r"clip must be a distance from 0"),
         ({"n_jobs": 0}, r"n_jobs must be a number of processes"),
         ({"stratify": "yes"}, r"stratify must be True or False; got 'yes'"),
@@ -512,20 +518,20 @@ def test_bad_options(rows, options, message):
 )
 def test_bad_models(rows, models, message):
     with pytest.raises(InputError, match=message):
-        repeated_splits(models, *rows, **QUICK)
+        split_frame(models, *rows, **QUICK)
 
 
 def test_bad_data(rows):
     X, y = rows
     with pytest.raises(InputError, match=r"X and y must have the same number of rows; got 299 and 300"):
-        repeated_splits(MODELS, X[1:], y, **QUICK)
+        split_frame(MODELS, X[1:], y, **QUICK)
     with pytest.raises(InputError, match=r"the calibrator must have at least 5 rows in every split; got 4"):
-        repeated_splits(MODELS, X[:20], np.arange(20) % 2, **QUICK)
+        split_frame(MODELS, X[:20], np.arange(20) % 2, **QUICK)
     with pytest.raises(InputError, match=r"y must hold at least two classes; got one class, 0"):
-        repeated_splits(MODELS, X, 0 * y, **QUICK)
+        split_frame(MODELS, X, 0 * y, **QUICK)
     words = np.where(X > 0, "up", "down")
     with pytest.raises(InputError, match=r"LogisticRegression must be able to learn .* Encode categories"):
-        repeated_splits(MODELS, words, y, **QUICK)
+        split_frame(MODELS, words, y, **QUICK)
 
 
 # ── comparisons ─────────────────────────────────────────────────────────────────────────────────────
@@ -548,7 +554,7 @@ def scores():
 
 @pytest.mark.parametrize("alternative", ["less", "greater", "two-sided"])
 def test_numbers_of_a_comparison(scores, alternative):
-    found = paired_comparison(long(scores), "base", "score", test_ratio=0.25, alternative=alternative)
+    found = paired_comparison(long(scores), baseline="base", metric="score", test_ratio=0.25, alternative=alternative)
     for name in ("good", "bad"):
         line, delta = found[name], scores[name] - scores["base"]
         assert line.mean == pytest.approx(delta.mean())
@@ -564,10 +570,10 @@ def test_numbers_of_a_comparison(scores, alternative):
 
 def test_without_overlap_the_corrected_t_is_students(scores):
     """At a ratio of zero it is scipy's paired t-test, and nothing is said of shared rows."""
-    found = paired_comparison(long(scores), "base", "score", test_ratio=0, confidence_level=0.9)
+    found = paired_comparison(long(scores), baseline="base", metric="score", test_ratio=0, confidence_level=0.9)
     assert found.test_ratio == 0.0
     assert found.findings == found.notes == ()
-    shared = paired_comparison(long(scores), "base", "score", test_ratio=0.1)
+    shared = paired_comparison(long(scores), baseline="base", metric="score", test_ratio=0.1)
     assert [one.kind for one in shared.findings] == ["overlapping_splits"]
     assert shared.notes[0].startswith("Splits share rows. Wilcoxon's test treats them as independent ")
     p, low, high = found["good"].t_p, found["good"].low, found["good"].high
@@ -587,10 +593,10 @@ def test_holm_is_that_of_statsmodels():
 
 def test_ties_and_zeros():
     delta = np.array([0.0, 0.0, -1.0, -1.0, 2.0, -3.0, -4.0])
-    found = paired_comparison(long({"a": np.zeros(7), "b": delta}), "a", "score", test_ratio=0.25)
+    found = paired_comparison(long({"a": np.zeros(7), "b": delta}), baseline="a", metric="score", test_ratio=0.25)
     assert (found["b"].ties, found["b"].win_rate) == (2, 4 / 7)
     assert "57 % (2 ties)" in repr(found)
-    same = paired_comparison(long({"a": delta, "b": delta}), "a", "score", test_ratio=0.25)["b"]
+    same = paired_comparison(long({"a": delta, "b": delta}), baseline="a", metric="score", test_ratio=0.25)["b"]
     assert (same.wilcoxon_p, same.t_p, same.low, same.high, same.ties) == (1.0, 1.0, 0.0, 0.0, 7)
     assert wilcoxon_p(-np.arange(1.0, 11.0), "less") == pytest.approx(2.0**-10)  # all ten signs alike
 
@@ -604,9 +610,11 @@ def test_many_splits_with_ties_use_the_normal_law_of_textbooks():
 
 def test_the_ratio_counts_calibration_rows_as_training(scores):
     sizes = {"n_train": 600, "n_calibration": 200, "n_test": 200}
-    assert paired_comparison(long(scores, **sizes), "base", "score").test_ratio == 0.25
-    assert paired_comparison(long(scores, n_train=600, n_test=200), "base", "score").test_ratio == pytest.approx(1 / 3)
-    bare = paired_comparison(long(scores), "base", "score")
+    assert paired_comparison(long(scores, **sizes), baseline="base", metric="score").test_ratio == 0.25
+    assert paired_comparison(
+        long(scores, n_train=600, n_test=200), baseline="base", metric="score"
+    ).test_ratio == pytest.approx(1 / 3)
+    bare = paired_comparison(long(scores), baseline="base", metric="score")
     assert np.isnan([bare["good"].t_p, bare["good"].t_p_holm, bare["good"].low]).all()
     assert bare.findings[-1].kind == "test_ratio_unknown"
     assert "pass test_ratio=" in bare.notes[-1]
@@ -616,9 +624,9 @@ def test_the_ratio_counts_calibration_rows_as_training(scores):
 
 def test_every_loss_is_a_family_of_its_own(scores):
     both = pl.concat([long(scores, loss="log"), long({k: -v for k, v in scores.items()}, loss="brier")])
-    found = paired_comparison(both, "base", "score", test_ratio=0.25)
+    found = paired_comparison(both, baseline="base", metric="score", test_ratio=0.25)
     assert found.names == ("good, log", "bad, log", "good, brier", "bad, brier")
-    alone = paired_comparison(both, "base", "score", loss="log", test_ratio=0.25)
+    alone = paired_comparison(both, baseline="base", metric="score", loss="log", test_ratio=0.25)
     assert alone.lines == found.lines[:2]
     assert found["good, log"].mean == -found["good, brier"].mean
 
@@ -627,8 +635,8 @@ def test_every_loss_is_a_family_of_its_own(scores):
 def test_frames_of_any_library_and_other_names(scores, library):
     frame = long(scores).rename({"split": "seed", "method": "model"})
     native = {"pandas": frame.to_pandas, "polars": lambda: frame, "pyarrow": frame.to_arrow}[library]()
-    found = paired_comparison(native, "base", "score", split="seed", method="model", test_ratio=0.25)
-    assert found.lines == paired_comparison(long(scores), "base", "score", test_ratio=0.25).lines
+    found = paired_comparison(native, baseline="base", metric="score", split="seed", method="model", test_ratio=0.25)
+    assert found.lines == paired_comparison(long(scores), baseline="base", metric="score", test_ratio=0.25).lines
     table = found.to_frame()
     assert type(table).__module__.partition(".")[0] == library
     assert len(found.to_frame("pandas")) == 2
@@ -644,15 +652,17 @@ def repeat_names(frame, library):
 def test_double_use_is_said_aloud(rows):
     frame = quick(rows, n_splits=4)
     with pytest.warns(DoubleUseWarning, match=r"stacking learned from the same rows as the calibrator") as caught:
-        found = paired_comparison(frame, "average", "reliability")
+        found = paired_comparison(frame, baseline="average", metric="reliability")
     reused = [one for one in found.findings if one.kind == "calibrator_reused"]
     assert [one.message.finding for one in caught] == reused
     assert list(reused[0].facts["methods"]) == ["stacking"]
     assert "independent_halves=True" in repr(found)
     assert "independent_halves=True" in found._repr_html_()
-    assert "calibrator_reused" not in [one.kind for one in paired_comparison(frame, "average", "raw").findings]
+    assert "calibrator_reused" not in [
+        one.kind for one in paired_comparison(frame, baseline="average", metric="raw").findings
+    ]
     apart = quick(rows, n_splits=4, independent_halves=True)
-    assert "calibrator_reused" not in [one.kind for one in paired_comparison(apart, "average").findings]
+    assert "calibrator_reused" not in [one.kind for one in paired_comparison(apart, baseline="average").findings]
     assert "stacking *" in repr(splits_summary(frame))
     assert "stacking *" not in repr(splits_summary(apart))
 
@@ -660,19 +670,19 @@ def test_double_use_is_said_aloud(rows):
 def test_bad_frames(scores):
     frame = long(scores, n_train=6, n_test=2)
     cases = [
-        (lambda: paired_comparison([1], "base", "score"), r"frame must be a dataframe of pandas, polars or pyarrow; got list"),
-        (lambda: paired_comparison(frame.drop("method"), "base", "score"), r"frame must have the columns 'method'; got the columns split, score"),
-        (lambda: paired_comparison(frame, "bass", "score"), r"reference must be one of base, good, bad; got 'bass'\. Did you mean 'base'"),
-        (lambda: paired_comparison(frame, "base", "scor"), r"metric must be one of score, n_train, n_test; got 'scor'\. Did you mean 'score'"),
-        (lambda: paired_comparison(frame[1:], "base", "score"), r"every method must have every split; got 1 of 30 splits missing for 'base' \(0\)"),
-        (lambda: paired_comparison(pl.concat([frame, frame]), "base", "score"), r"every split, method and loss once; got 60 rows for 30 splits of 'base'"),
-        (lambda: paired_comparison(frame.filter(pl.col("method") == "base"), "base", "score"), r"a method beside the reference; got 'base' alone"),
-        (lambda: paired_comparison(frame[:3], "base", "score"), r"at least two splits; got 1\."),
-        (lambda: paired_comparison(frame, "base", "score", loss="log"), r"loss must be one of"),
-        (lambda: paired_comparison(frame, "base", "method"), r"column 'method' must hold numbers"),
-        (lambda: paired_comparison(frame, "base", "score", test_ratio=-1), r"test_ratio must be a number from 0 on"),
-        (lambda: paired_comparison(frame, "base", "score", confidence_level=95), r"confidence_level must be a confidence level"),
-        (lambda: paired_comparison(frame.with_columns(n_test=0), "base", "score"), r"must hold numbers of rows; got a ratio of 0"),
+        (lambda: paired_comparison([1], baseline="base", metric="score"), r"frame must be a dataframe of pandas, polars or pyarrow; got list"),
+        (lambda: paired_comparison(frame.drop("method"), baseline="base", metric="score"), r"frame must have the columns 'method'; got the columns split, score"),
+        (lambda: paired_comparison(frame, baseline="bass", metric="score"), r"baseline must be one of base, good, bad; got 'bass'\. Did you mean 'base'"),
+        (lambda: paired_comparison(frame, baseline="base", metric="scor"), r"metric must be one of score, n_train, n_test; got 'scor'\. Did you mean 'score'"),
+        (lambda: paired_comparison(frame[1:], baseline="base", metric="score"), r"every method must have every split; got 1 of 30 splits missing for 'base' \(0\)"),
+        (lambda: paired_comparison(pl.concat([frame, frame]), baseline="base", metric="score"), r"every split, method and loss once; got 60 rows for 30 splits of 'base'"),
+        (lambda: paired_comparison(frame.filter(pl.col("method") == "base"), baseline="base", metric="score"), r"a method beside the baseline; got 'base' alone"),
+        (lambda: paired_comparison(frame[:3], baseline="base", metric="score"), r"at least two splits; got 1\."),
+        (lambda: paired_comparison(frame, baseline="base", metric="score", loss="log"), r"loss must be one of"),
+        (lambda: paired_comparison(frame, baseline="base", metric="method"), r"column 'method' must hold numbers"),
+        (lambda: paired_comparison(frame, baseline="base", metric="score", test_ratio=-1), r"test_ratio must be a number from 0 on"),
+        (lambda: paired_comparison(frame, baseline="base", metric="score", confidence_level=95), r"confidence_level must be a confidence level"),
+        (lambda: paired_comparison(frame.with_columns(n_test=0), baseline="base", metric="score"), r"must hold numbers of rows; got a ratio of 0"),
         (lambda: splits_summary(long({"a": [1.0]}, metric="x")), r"frame must have some of the columns raw, recalibrated"),
     ]  # fmt: skip
     for call, message in cases:
@@ -683,12 +693,12 @@ def test_bad_frames(scores):
         with pytest.raises(
             InputError, match=rf"score must be finite; got {word} in 1 of 30 splits of 'bad'\. Pass clip"
         ):
-            paired_comparison(long({"base": scores["base"].tolist(), "bad": column}), "base", "score")
+            paired_comparison(long({"base": scores["base"].tolist(), "bad": column}), baseline="base", metric="score")
 
 
 def test_results_speak_json_html_and_text(rows):
     frame = quick(rows, n_splits=4, independent_halves=True, noise_floor=2)
-    comparison, summary = paired_comparison(frame, "average"), splits_summary(frame)
+    comparison, summary = paired_comparison(frame, baseline="average"), splits_summary(frame)
     for result in (comparison, summary):
         json.dumps(result.to_dict(), allow_nan=False)
         assert "<table" in result._repr_html_()
@@ -697,7 +707,7 @@ def test_results_speak_json_html_and_text(rows):
     endless = long({"a": [1.0, np.inf], "b": [0.5, 0.7]}, metric="raw").with_columns(reliability=pl.lit(None, float))
     plain = json.loads(json.dumps(splits_summary(endless).to_dict(), allow_nan=False))
     assert plain["a"] == {"method": "a", "loss": "", "n_splits": 2, "raw": "inf", "raw_sd": None}
-    unknown = paired_comparison(long({"a": [1.0, 2.0], "b": [0.5, 0.7]}), "a", "score")
+    unknown = paired_comparison(long({"a": [1.0, 2.0], "b": [0.5, 0.7]}), baseline="a", metric="score")
     assert json.loads(json.dumps(unknown.to_dict(), allow_nan=False))["comparisons"][0]["t_p"] is None
     means = frame.group_by("loss", "method", maintain_order=True).agg(pl.col("noise_floor").mean())
     table = summary.to_frame().join(means, on=["loss", "method"], suffix="_")
@@ -706,7 +716,7 @@ def test_results_speak_json_html_and_text(rows):
 
 def test_figures(rows):
     frame = quick(rows, n_splits=6, independent_halves=True, noise_floor=2)
-    for result in (paired_comparison(frame, "average"), splits_summary(frame)):
+    for result in (paired_comparison(frame, baseline="average"), splits_summary(frame)):
         for options in ({}, {"loss": "brier"}):
             display = result.plot(**options)
             assert collisions(display.figure_) == ([], [])
@@ -718,8 +728,8 @@ def test_figures(rows):
             result.plot(loss="spherical")
         with pytest.raises(InputError, match="ax must be matplotlib Axes"):
             result.plot(ax=3)
-    drawn = paired_comparison(frame, "average").plot()
-    assert drawn.mean_[0].get_xdata()[0] == paired_comparison(frame, "average").lines[0].mean
+    drawn = paired_comparison(frame, baseline="average").plot()
+    assert drawn.mean_[0].get_xdata()[0] == paired_comparison(frame, baseline="average").lines[0].mean
     with pytest.raises(InputError, match="the figure shows reliability_plugin"):
         splits_summary(frame.drop("reliability_plugin")).plot()
 
@@ -728,7 +738,7 @@ def test_figures_of_extreme_splits_long_names_and_dark_paper(scores):
     wild = scores["good"].copy()
     wild[[3, 7]] = 40.0, -60.0
     named = {"base": scores["base"], "a gradient boosting machine with a very long name": wild, "same": scores["base"]}
-    found = paired_comparison(long(named), "base", "score", test_ratio=0.25)
+    found = paired_comparison(long(named), baseline="base", metric="score", test_ratio=0.25)
     display = found.plot()
     assert "2 splits beyond the edges, drawn there" in display.ax_.get_xlabel()
     assert display.cloud_[0].get_xdata().max() <= display.ax_.get_xlim()[1]
@@ -773,12 +783,16 @@ def test_german_credit_as_in_the_paper():
     frame = run_protocol(work)
     assert abs(take_values(frame, "log", "average", "noise_floor").mean() - 0.023) < 0.002
     with pytest.warns(DoubleUseWarning):
-        stacking = paired_comparison(frame, "average", "reliability_plugin", loss="log")["stacking, log"]
+        stacking = paired_comparison(frame, baseline="average", metric="reliability_plugin", loss="log")[
+            "stacking, log"
+        ]
     assert stacking.mean < 0
     assert stacking.win_rate >= 0.55
     assert stacking.wilcoxon_p_holm < 0.01
     apart = run_protocol(work, protocol="independent halves")
-    assert paired_comparison(apart, "average", "reliability_plugin", loss="log")["stacking, log"].mean > 0
+    assert (
+        paired_comparison(apart, baseline="average", metric="reliability_plugin", loss="log")["stacking, log"].mean > 0
+    )
 
 
 def test_infinite_numbers_leave_the_rest_to_be_compared():
@@ -791,15 +805,39 @@ def test_infinite_numbers_leave_the_rest_to_be_compared():
             "raw": [0.5, 0.4, np.inf, 0.6, 0.5, 0.7, 0.5, 0.3, 0.4, 0.2, 0.1, 0.3, 0.2, 0.2, 0.3, 0.3, 0.1, 0.2],
         }
     )
-    found = paired_comparison(frame, "a", "raw", test_ratio=0.25)
+    found = paired_comparison(frame, baseline="a", metric="raw", test_ratio=0.25)
     assert found.names == ("b, log", "b, brier", "c, brier")
     assert (found.findings[1].kind, found.findings[1].facts["reason"]) == ("left_out", "infinite")
     assert found.notes[1] == (
         "Log loss: c is left out, because raw is infinite in some split. Pass clip=1e-6 to repeated_splits to compare "
         "all."
     )
-    without = paired_comparison(frame, "c", "raw", test_ratio=0.25)
+    without = paired_comparison(frame, baseline="c", metric="raw", test_ratio=0.25)
     assert without.notes[1].startswith("Log loss: nothing is compared, because raw is infinite in some split. ")
     assert without.names == ("a, brier", "b, brier")
     with pytest.raises(InputError, match="raw must be finite; got inf in 1 of 3 splits of 'c' of the log loss"):
-        paired_comparison(frame, "a", "raw", loss="log", test_ratio=0.25)
+        paired_comparison(frame, baseline="a", metric="raw", loss="log", test_ratio=0.25)
+
+
+def test_a_table_of_splits_is_a_result(rows):
+    """It has what every result has; comparisons and summaries take it as they take its frame."""
+    table = repeated_splits(MODELS, *rows, n_splits=7, clip=1e-6, **QUICK)
+    frame = table.to_frame()
+    assert frame.drop("noise_floor").to_dict(as_series=False) == {
+        k: v for k, v in table.columns.items() if k != "noise_floor"
+    }
+    assert (table.methods, table.losses, table.n_splits) == (
+        ("logistic", "bayes", "average", "stacking"),
+        ("log", "brier"),
+        7,
+    )
+    assert json.loads(table.to_json())["table"]["raw"] == table.to_dict()["table"]["raw"] == frame["raw"].to_list()
+    assert table.to_frame("pandas").shape == frame.shape == (56, 14)
+    assert repr(table).startswith("7 splits of 4 methods under 2 losses")
+    assert repr(table).count("\n") == 13
+    assert "<table" in table._repr_html_()
+    assert table.document().sections
+    assert table.plot().ax_.get_xlabel() == splits_summary(frame).plot().ax_.get_xlabel()
+    assert repr(table.summary()) == repr(splits_summary(frame))
+    pair = {"baseline": "average", "metric": "raw"}
+    assert paired_comparison(table, **pair).to_dict() == paired_comparison(frame, **pair).to_dict()

@@ -125,7 +125,7 @@ def test_recorded_models_give_what_refitting_gives(work):
         for name, model in make_models(10, r).items()
     }
     refitted = repeated_splits(models, pd.DataFrame(np.hstack(list(X.values()))), load_german_credit().y, **options)
-    for row in refitted.itertuples():
+    for row in refitted.to_frame().itertuples():
         for column in ("raw", "recalibrated", "reliability_plugin", "lcs"):
             recorded = take_values(run_protocol(work), row.loss, row.method, column)[r]
             assert getattr(row, column) == pytest.approx(recorded, abs=1e-12)
@@ -271,7 +271,7 @@ def test_debiased_reliability_has_the_interval_of_the_corrected_t(work, own):
     assert row["debiased"] == pytest.approx(values.mean())
     pair = frame.filter((frame["loss"] == "log") & (frame["method"] == "glm")).to_pandas()
     pair = pd.concat([pair, pair.assign(method="nothing", reliability=0.0)])
-    line = paired_comparison(pair, "nothing", "reliability", loss="log")["glm, log"]
+    line = paired_comparison(pair, baseline="nothing", metric="reliability", loss="log")["glm, log"]
     assert (row["debiased-low"], row["debiased-high"]) == pytest.approx((line.low, line.high))
     assert row["floor"] == pytest.approx(take_values(run_protocol(work), "log", "glm", "noise_floor").mean())
     assert own.numbers["beyond/debiased/log/glm"] == row["debiased"]

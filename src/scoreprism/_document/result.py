@@ -25,6 +25,8 @@ from scoreprism._findings.wording import visible
 _KINDS = {"share": "share", "rows": "count", "n": "count", "p_holm": "pvalue", "pvalue": "pvalue"}
 #: Columns that a terminal gives to a table in a notebook or at a prompt.
 _WIDTH = 110
+#: Lines at the beginning and at the end that a text shows of a long table.
+_ENDS = 5
 
 
 class Result(ABC):
@@ -138,6 +140,13 @@ class Result(ABC):
         """
         found = encode(self.to_dict())  # labels of users may be dates
         return json.dumps(found, ensure_ascii=False, allow_nan=False, indent=indent, default=str)
+
+
+def shorten(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """A long table as a text shows it: its first and its last lines."""
+    if max(map(len, columns.values())) <= 2 * _ENDS + 1:
+        return dict(columns)
+    return {name: [*line[:_ENDS], "…", *line[-_ENDS:]] for name, line in columns.items()}
 
 
 def _kind(name: str, values: Sequence[Any], kinds: Mapping[str, str]) -> str:

@@ -232,7 +232,7 @@ def _label(axes: Canvas, *lines: str) -> int:
 
 class PairedDisplay(Strips[PairedComparison]):
     """
-    Differences from a reference over the same splits: every split, the mean and its interval.
+    Differences from a baseline over the same splits: every split, the mean and its interval.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ class PairedDisplay(Strips[PairedComparison]):
     >>> import polars as pl
     >>> from scoreprism.pipelines import paired_comparison
     >>> frame = pl.DataFrame({"split": [0, 0, 1, 1], "method": ["a", "b"] * 2, "raw": [0.5, 0.4, 0.6, 0.4]})
-    >>> display = paired_comparison(frame, "a", "raw", test_ratio=0.25).plot()
+    >>> display = paired_comparison(frame, baseline="a", metric="raw", test_ratio=0.25).plot()
     >>> display.ax_.get_xlabel()
     'Δ raw loss: method − a'
     """
@@ -291,7 +291,7 @@ class PairedDisplay(Strips[PairedComparison]):
             axes.set_xlim(low, high)
             self._names(axes, [line.method for line in lines], [_verdict(line) for line in lines])
             of = f" ({chosen})" if chosen else ""
-            what = f"Δ {_said(self.result.metric)}{of}: method − {self.result.reference}"
+            what = f"Δ {_said(self.result.metric)}{of}: method − {self.result.baseline}"
             more = _label(axes, what, *_beyond(beyond))
             parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
             parts[f"{100 * self.result.confidence_level:g} % interval"] = self.interval_
@@ -383,7 +383,7 @@ class SplitsDisplay(Strips[SplitsSummary]):
         lines = [i for i, one in enumerate(self.result.losses) if one == chosen]
         plugin = self._column("reliability_plugin", lines)
         if plugin is None or not all(np.isfinite(column).all() for column in plugin):
-            remedy = "Use the frame of repeated_splits, with `clip`=1e-6 where losses are infinite."
+            remedy = "Use the table of repeated_splits, with `clip`=1e-6 where losses are infinite."
             refuse("the figure shows reliability_plugin, which must be there and finite", "something else", remedy)
         debiased, floor = (self._column(name, lines) for name in ("reliability", "noise_floor"))
         means = [[float(column.mean()) for column in one] if one else [] for one in (plugin, debiased, floor)]

@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
-from scoreprism._document.result import Result
+from scoreprism._document.result import Result, shorten
 from scoreprism._document.result_json import encode
 from scoreprism._findings.wording import plural
 from scoreprism._kernels.term_intervals import Moments, quantile
-
-#: Lines at the beginning and at the end that a text shows of a long table.
-_ENDS = 5
 
 
 @dataclass(frozen=True)
@@ -121,9 +118,7 @@ class StageColumns(Result):
         """Some columns, of the first and the last stages; the middle of a long table is left out."""
         shown = {"stage": [f"{number:g}" for number in self.numbers.tolist()]}
         columns = shown | {name: getattr(self, name).tolist() for name in names}
-        if self.numbers.size <= 2 * _ENDS + 1:
-            return columns
-        return {name: [*line[:_ENDS], "…", *line[-_ENDS:]] for name, line in columns.items()}
+        return shorten(columns)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from scoreprism._fitting.chain_fit import decompose_each
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._parameters import described
 from scoreprism.decomposition import Decomposition
-from scoreprism.losses import ProperLoss
+from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.pipelines._checkpoint import Checkpoint, Store
 from scoreprism.pipelines._pipeline import Pipeline
 from scoreprism.pipelines._replicates import Setup, replicate
@@ -91,7 +91,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
     >>> X = rng.normal(size=(900, 2))
     >>> y = (X[:, 0] + rng.logistic(size=900) > 0).astype(int)
     >>> parts = [(X[i : i + 300], y[i : i + 300]) for i in (0, 300, 600)]
-    >>> result = pipeline_bootstrap(LogisticRegression(), "platt", *parts, n_resamples=20, random_state=0)
+    >>> result = pipeline_bootstrap(LogisticRegression(), *parts, calibrator="platt", n_resamples=20, random_state=0)
     >>> result.names
     ('reliability', 'refinement', 'loss', 'recalibrated loss', 'gain')
     >>> result.replicates.shape
@@ -108,12 +108,29 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
     _stages: tuple[str, ...]
     _original: FloatArray  # (columns,)
     _values: FloatArray  # (B, stages, columns)
+    _by_loss: Mapping[str, PipelineBootstrap] = field(default_factory=dict)  # of all losses that share the refits
 
     # ── estimates ───────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _terms(self) -> tuple[str, ...]:
         return self.names[:-3]
+
+    def for_loss(self, loss: str | ProperLoss) -> PipelineBootstrap:
+        """
+        The same replicates under another loss of the call.
+
+        Parameters
+        ----------
+        loss : str or ProperLoss
+            One of those that ``loss`` held.
+
+        Returns
+        -------
+        PipelineBootstrap
+            From the same refits.
+        """
+        return self._by_loss[parse_choice(str(get_loss(loss)), self._by_loss, "loss")]
 
     @property
     def n_resamples(self) -> int:
@@ -308,57 +325,13 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         return (self.conclusion, *self.findings)
 
 
-@overload
 def pipeline_bootstrap(
     estimator: Any,
-    calibrator: object,
     train: Any,
     calibration: Any,
     test: Any,
     *,
-    refit: str = ...,
-    n_resamples: int = ...,
-    loss: str | ProperLoss = ...,
-    reference: object = ...,
-    q: ArrayLike | None = ...,
-    groups: object = ...,
-    resample: str = ...,
-    resample_test: bool = ...,
-    clip: float | None = ...,
-    checkpoint: str | os.PathLike[str] | None = ...,
-    random_state: object = ...,
-    n_jobs: int | None = ...,
-) -> PipelineBootstrap: ...
-@overload
-def pipeline_bootstrap(
-    estimator: Any,
-    calibrator: object,
-    train: Any,
-    calibration: Any,
-    test: Any,
-    *,
-    refit: str = ...,
-    n_resamples: int = ...,
-    loss: list[str | ProperLoss] | list[str] | tuple[str | ProperLoss, ...],
-    reference: object = ...,
-    q: ArrayLike | None = ...,
-    groups: object = ...,
-    resample: str = ...,
-    resample_test: bool = ...,
-    clip: float | None = ...,
-    checkpoint: str | os.PathLike[str] | None = ...,
-    random_state: object = ...,
-    n_jobs: int | None = ...,
-) -> dict[str, PipelineBootstrap]: ...
-
-
-def pipeline_bootstrap(
-    estimator: Any,
-    calibrator: object,
-    train: Any,
-    calibration: Any,
-    test: Any,
-    *,
+    calibrator: object = "auto",
     refit: str = "calibrator",
     n_resamples: int = 200,
     loss: str | ProperLoss | Sequence[str | ProperLoss] = "log",
@@ -371,7 +344,7 @@ def pipeline_bootstrap(
     checkpoint: str | os.PathLike[str] | None = None,
     random_state: object = 0,
     n_jobs: int | None = None,
-) -> PipelineBootstrap | dict[str, PipelineBootstrap]:
+) -> PipelineBootstrap:
     """
     Bootstrap a pipeline: train a classifier, calibrate it on a second split, decompose its loss on a third.
 
@@ -383,17 +356,18 @@ def pipeline_bootstrap(
     estimator : classifier
         Any classifier with ``predict_proba``, also a pipeline. If `train` is None, one that is fitted already: nothing
         but ``predict_proba`` and ``classes_`` is asked of it.
-    calibrator : str, Calibrator or classifier
-        How C is fitted, as in `decompose`; "auto" for the default.
     train, calibration, test : (X, y) or (X, y, sample_weight)
         The three splits, in arrays or frames. `train` may be None with ``refit="calibrator"``.
+    calibrator : str, Calibrator or classifier, default="auto"
+        How C is fitted, as in `decompose`.
     refit : {"calibrator", "all"}, default="calibrator"
         "calibrator" keeps the classifier and resamples the calibration rows: uncertainty about *this* classifier.
         "all" resamples the training rows as well and fits both again: uncertainty about pipelines like this one.
     n_resamples : int, default=200
         Number of replicates. Replicate b does not depend on it.
     loss : str, ProperLoss or sequence of these, default="log"
-        The loss. Several losses share the refits and give a mapping from loss to result.
+        The loss; or several, which share the refits: the result is that of the first, and ``for_loss`` gives the
+        others.
     reference : None, str, StackedReference or classifier, default=None
         How Q = P(Y | S, X) is fitted on the test rows, as in `decompose`: adds grouping and irreducible loss, and
         the time of three such fits to every replicate. None leaves refinement as it is.
@@ -420,8 +394,8 @@ def pipeline_bootstrap(
 
     Returns
     -------
-    PipelineBootstrap, or dict of str to PipelineBootstrap
-        Estimates, replicates, intervals. A mapping if `loss` is a sequence.
+    PipelineBootstrap
+        Estimates, replicates, intervals.
 
     Examples
     --------
@@ -432,16 +406,16 @@ def pipeline_bootstrap(
     >>> X = rng.normal(size=(1500, 1)) @ np.ones((1, 4)) + rng.normal(size=(1500, 4))  # naive Bayes is overconfident
     >>> y = (X[:, 0] + rng.logistic(size=1500) > 0).astype(int)
     >>> parts = [(X[i : i + 500], y[i : i + 500]) for i in (0, 500, 1000)]
-    >>> result = pipeline_bootstrap(GaussianNB(), "platt", *parts, n_resamples=30, random_state=0)
+    >>> result = pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", n_resamples=30, random_state=0)
     >>> result.advice[:19]
     'Recalibration pays:'
     """
-    several = isinstance(loss, Sequence) and not isinstance(loss, str)
+    losses = list(loss) if isinstance(loss, Sequence) and not isinstance(loss, str) else [loss]
     count = parse_count(n_resamples, "n_resamples", 2)
     require_jobs(n_jobs)
     pipeline = Pipeline.of(
         estimator, calibrator, {"train": train, "calibration": calibration, "test": test}, refit=refit,
-        losses=loss if several else [loss], reference=reference, q=q, groups=groups, resample=resample,
+        losses=losses, reference=reference, q=q, groups=groups, resample=resample,
         resample_test=resample_test, clip=clip,
     )  # fmt: skip
     seed = None if random_state is None else int(parse_random_state(random_state).integers(2**62))
@@ -459,11 +433,11 @@ def pipeline_bootstrap(
         _run(setup, count, n_jobs, store)
     done = [store.done[b] for b in range(count)]
     drawn, redrawn = np.stack([one[0] for one in done]), sum(one[1] for one in done)
-    results = {
-        name: _conclude(pipeline, setup, found, values[i], drawn[:, :, i], redrawn)
-        for i, (name, found) in enumerate(decompositions.items())
-    }
-    return results if several else next(iter(results.values()))
+    results: dict[str, PipelineBootstrap] = {}
+    for i, (name, decomposition) in enumerate(decompositions.items()):
+        result = _make_result(pipeline, setup, decomposition, values[i], drawn[:, :, i], redrawn)
+        results[name] = replace(result, _by_loss=results)
+    return next(iter(results.values()))
 
 
 def _run(setup: Setup, count: int, n_jobs: int | None, store: Store) -> None:
@@ -480,20 +454,20 @@ def _run(setup: Setup, count: int, n_jobs: int | None, store: Store) -> None:
         store.add(*one)
 
 
-def _conclude(
-    pipeline: Pipeline, setup: Setup, found: Decomposition, values: FloatArray, drawn: FloatArray, redrawn: int
+def _make_result(
+    pipeline: Pipeline, setup: Setup, original: Decomposition, values: FloatArray, drawn: FloatArray, redrawn: int
 ) -> PipelineBootstrap:
     """The result for one loss."""
     result = PipelineBootstrap(
-        names=(*found.names, LOSS, RECALIBRATED, GAIN),
+        names=(*original.names, LOSS, RECALIBRATED, GAIN),
         _backend=pipeline.test.backend,
-        loss=found.loss,
+        loss=original.loss,
         refit=pipeline.refit,
         resample_test=pipeline.resample_test,
-        decomposition=found,
+        decomposition=original,
         n_redrawn=redrawn,
         seed=setup.seed,
-        findings=(*pipeline.findings, *found.findings),
+        findings=(*pipeline.findings, *original.findings),
         _stages=setup.stages,
         _original=values,
         _values=drawn,

@@ -1,4 +1,4 @@
-"""paired_comparison(): methods against a reference, split by split, with tests that know that splits overlap."""
+"""paired_comparison(): methods against a baseline, split by split, with tests that know that splits overlap."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scoreprism.pipelines._split_tables import Long, deviation, label_of, read_l
 @dataclass(frozen=True)
 class PairedLine:
     """
-    One method against the reference, under one loss.
+    One method against the baseline, under one loss.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class PairedLine:
     n_splits : int
         Number of splits.
     mean, sd : float
-        Of the differences, method − reference.
+        Of the differences, method − baseline.
     win_rate : float
-        Share of splits on the side of the alternative; below the reference where it is two-sided.
+        Share of splits on the side of the alternative; below the baseline where it is two-sided.
     ties : int
         Splits without a difference.
     wilcoxon_p, wilcoxon_p_holm : float
@@ -74,7 +74,7 @@ class PairedLine:
 @dataclass(frozen=True, eq=False, repr=False)
 class PairedComparison(Drawable, Noted, TermTable):
     """
-    Methods against a reference over the same splits.
+    Methods against a baseline over the same splits.
 
     Made by `paired_comparison`.
 
@@ -82,7 +82,7 @@ class PairedComparison(Drawable, Noted, TermTable):
     ----------
     names : tuple of str
         Methods (with their losses), one for each line.
-    reference, metric, alternative : str
+    baseline, metric, alternative : str
         What was compared, and how.
     confidence_level : float
         Confidence level of the intervals.
@@ -102,12 +102,12 @@ class PairedComparison(Drawable, Noted, TermTable):
     >>> frame = pl.DataFrame(
     ...     {"split": [0, 0, 1, 1, 2, 2], "method": ["a", "b"] * 3, "raw": [0.5, 0.4, 0.6, 0.4, 0.5, 0.2]}
     ... )
-    >>> found = paired_comparison(frame, "a", "raw", test_ratio=0.25)
+    >>> found = paired_comparison(frame, baseline="a", metric="raw", test_ratio=0.25)
     >>> found.lines[0].win_rate, round(found.lines[0].mean, 3), round(found.lines[0].t_p, 3)
     (1.0, -0.2, 0.06)
     """
 
-    reference: str
+    baseline: str
     metric: str
     alternative: str
     confidence_level: float
@@ -135,7 +135,7 @@ class PairedComparison(Drawable, Noted, TermTable):
         """
         ratio = None if math.isnan(self.test_ratio) else self.test_ratio
         return {
-            "reference": self.reference,
+            "baseline": self.baseline,
             "metric": self.metric,
             "alternative": self.alternative,
             "confidence_level": self.confidence_level,
@@ -170,7 +170,7 @@ class PairedComparison(Drawable, Noted, TermTable):
     def _title(self) -> str:
         sign = {"less": "< 0", "greater": "> 0", "two-sided": "≠ 0"}[self.alternative]
         count = self.lines[0].n_splits
-        return f"{self.metric}: Δ = method − {self.reference} over {count} splits, tests of Δ {sign}"
+        return f"{self.metric}: Δ = method − {self.baseline} over {count} splits, tests of Δ {sign}"
 
     def _findings(self) -> Sequence[Finding]:
         return self.findings
@@ -183,9 +183,9 @@ def _write_wins(line: PairedLine) -> str:
 
 def paired_comparison(
     frame: Any,
-    reference: str,
-    metric: str = "reliability",
     *,
+    baseline: str,
+    metric: str = "reliability",
     loss: str | None = None,
     alternative: str = "less",
     confidence_level: float = 0.95,
@@ -195,21 +195,21 @@ def paired_comparison(
     loss_column: str = "loss",
 ) -> PairedComparison:
     """
-    Compare methods with a reference over repeated splits (paper, appendix D).
+    Compare methods with a baseline over repeated splits (paper, appendix D).
 
     Parameters
     ----------
-    frame : frame
+    frame : SplitTable or frame
         What `repeated_splits` returns, or any frame of pandas, polars or pyarrow with one row per split, method and,
         perhaps, loss.
-    reference : str
+    baseline : str
         The method that the others are compared with.
     metric : str, default="reliability"
         The column of numbers; for instance "raw", "recalibrated", "reliability_plugin" or "lcs".
     loss : str, optional
         One of the losses; all by default, each a family of its own for Holm's correction.
     alternative : {"less", "greater", "two-sided"}, default="less"
-        Which differences, method − reference, the tests look for: "less" where small numbers are good.
+        Which differences, method − baseline, the tests look for: "less" where small numbers are good.
     confidence_level : float, default=0.95
         Confidence level of the (two-sided) intervals.
     test_ratio : float, optional
@@ -249,21 +249,19 @@ def paired_comparison(
     >>> X = rng.normal(size=(400, 1)) + np.zeros((1, 4))                  # four times the same feature
     >>> y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
     >>> models = {"logistic": LogisticRegression(), "bayes": GaussianNB()}   # naive Bayes counts it four times
-    >>> frame = repeated_splits(
+    >>> table = repeated_splits(
     ...     models, X, y, n_splits=20, calibrator="platt", ensembles=(), clip=1e-6, noise_floor=0, random_state=0
     ... )
-    >>> found = paired_comparison(frame, "bayes", "reliability", loss="log")
+    >>> found = paired_comparison(table, baseline="bayes", loss="log")
     >>> found.lines[0].win_rate, bool(found.lines[0].t_p < 0.05)
     (1.0, True)
     """
     table = read_long(frame, {"split": split, "method": method, "loss": loss_column})
-    base = parse_choice(reference, table.methods, "reference")
+    base = parse_choice(baseline, table.methods, "baseline")
     side, confidence = parse_choice(alternative, ALTERNATIVES, "alternative"), parse_confidence(confidence_level)
     others = [name for name in table.methods if name != base]
     if not others:
-        refuse(
-            "`frame` must hold a method beside the reference", f"{base!r} alone", "Pass a frame with several methods."
-        )
+        refuse("`frame` must hold a method beside the baseline", f"{base!r} alone", "Pass a table of several methods.")
     ratio = _ratio(table, test_ratio)
     lines: list[PairedLine] = []
     differences: dict[str, FloatArray] = {}

@@ -25,7 +25,7 @@ from scoreprism._core.checks import (
     require_jobs,
     require_rows,
 )
-from scoreprism._core.frames import backend_of, make_frame, require_aligned, take_rows
+from scoreprism._core.frames import backend_of, require_aligned, take_rows
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
 from scoreprism._core.workers import run_all
@@ -41,6 +41,7 @@ from scoreprism.losses import ProperLoss
 from scoreprism.pipelines._pipeline import ENCODE, score_rows, settle
 from scoreprism.pipelines._split_measures import Judge, parse_maps
 from scoreprism.pipelines._split_plan import Split, draw_split, parse_sizes, parse_splits
+from scoreprism.pipelines._split_tables import SplitTable
 
 #: Ensembles with a name: pools by a fixed rule, and what makes a combiner; stacking is the paper's, on probabilities.
 ENSEMBLES: dict[str, Callable[..., Any]] = {
@@ -54,7 +55,7 @@ _FIXED = ("average", "log-pool")
 #: From the scores of the members, (n, M) or (n, M, K), to a law.
 Pool = Callable[[FloatArray], FloatArray]
 
-#: Columns of the frame, in order.
+#: Columns of the table, in order.
 COLUMNS = (
     "split",
     "method",
@@ -81,7 +82,7 @@ def repeated_splits(
     n_splits: int = 100,
     sizes: Sequence[float] = (0.6, 0.2, 0.2),
     calibrator: object = "auto",
-    losses: Sequence[str | ProperLoss] = ("log", "brier"),
+    loss: str | ProperLoss | Sequence[str | ProperLoss] = ("log", "brier"),
     ensembles: object = ("average", "stacking"),
     independent_halves: bool = False,
     stratify: bool = False,
@@ -94,12 +95,12 @@ def repeated_splits(
     random_state: object = 0,
     n_jobs: int | None = None,
     splits: object = None,
-) -> Any:
+) -> SplitTable:
     """
     Train, calibrate and test models and their ensembles over many random splits (paper, appendix D).
 
     In each split the models are fitted on the training rows, ensembles that learn and the calibrator on the
-    calibration rows, and all numbers are computed on the test rows. Splits overlap, so rows of the frame are not
+    calibration rows, and all numbers are computed on the test rows. Splits overlap, so lines of the table are not
     independent: `paired_comparison` takes that into account.
 
     Parameters
@@ -119,8 +120,8 @@ def repeated_splits(
         How C = P(Y | S) is fitted, as in `decompose`; of two classes also by a regression such as scikit-learn's
         ``IsotonicRegression(out_of_bounds="clip")``, which
         ``IsotonicCalibrator(interpolation="linear", shrink=False, clip=0)`` equals.
-    losses : sequence of str or ProperLoss, default=("log", "brier")
-        Losses; they share all that is fitted.
+    loss : str, ProperLoss or sequence of these, default=("log", "brier")
+        The loss, or several, which share all that is fitted.
     ensembles : sequence of str, or mapping, default=("average", "stacking")
         "average", the mean of the probabilities; "stacking", a logistic regression on them without a penalty;
         "log-pool", and the other names of ``ensembles.COMBINERS``. In a mapping from names also
@@ -153,9 +154,9 @@ def repeated_splits(
 
     Returns
     -------
-    frame
-        In the library of `X`, else polars. One row per split, method and loss: `raw` loss and `recalibrated` loss;
-        `reliability_plugin`, mean d(S, Ĉ) as in the paper; `reliability`, debiased as by
+    SplitTable
+        One line per split, method and loss; its ``to_frame`` is in the library of `X`, else polars. Columns: `raw`
+        loss and `recalibrated` loss; `reliability_plugin`, mean d(S, Ĉ) as in the paper; `reliability`, debiased as by
         ``decompose(y, S, calibration=…)``; `lcs`, mean (S − Ĉ)²; `noise_floor`, the plug-in reliability that a
         perfectly calibrated score would show at these sizes; numbers of rows of the three parts (the calibrator gets
         half of `n_calibration` under `independent_halves`); `double_use`, whether ensemble and calibrator learned
@@ -163,7 +164,7 @@ def repeated_splits(
 
     See Also
     --------
-    paired_comparison : Methods against a reference, split by split.
+    paired_comparison : Methods against a baseline, split by split.
     splits_summary : Means and standard deviations by method, and their figure.
 
     Examples
@@ -176,14 +177,14 @@ def repeated_splits(
     >>> X = rng.normal(size=(300, 2))
     >>> y = (X.sum(axis=1) + rng.normal(size=300) > 0).astype(int)
     >>> models = {"logistic": LogisticRegression(), "bayes": GaussianNB()}
-    >>> frame = repeated_splits(models, X, y, n_splits=2, calibrator="platt", random_state=0)
-    >>> frame.shape, frame["method"].unique(maintain_order=True).to_list()
-    ((16, 14), ['logistic', 'bayes', 'average', 'stacking'])
+    >>> table = repeated_splits(models, X, y, n_splits=2, calibrator="platt", random_state=0)
+    >>> table.to_frame().shape, table.methods
+    ((16, 14), ('logistic', 'bayes', 'average', 'stacking'))
     """
     estimators = parse_estimators(models)
     require_jobs(n_jobs)
     require_aligned({"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
-    chosen = parse_losses([losses] if isinstance(losses, (str, ProperLoss)) else list(losses))
+    chosen = parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else list(loss))
     labels, sample = _parse_rows(y, pos_label, classes, groups, sample_weight)
     require_rows(count_rows(X), labels.size, "X", "y")
     _require_direction(labels, sample.k, chosen.values(), told=pos_label is not None or classes is not None)
@@ -212,9 +213,9 @@ def repeated_splits(
     else:
         plan = parse_splits(splits, sample, study.seed, halves=study.halves)
     _require_enough(plan, sample)
-    found = [line for lines in run_all(study.run, list(enumerate(plan)), n_jobs, "splits") for line in lines]
-    _warn_of_infinities(found)
-    return make_frame({column: [line[column] for line in found] for column in COLUMNS}, backend_of(X))
+    lines = [line for part in run_all(study.run, list(enumerate(plan)), n_jobs, "splits") for line in part]
+    _warn_of_infinities(lines)
+    return SplitTable({column: [line[column] for line in lines] for column in COLUMNS}, backend_of(X))
 
 
 def _parse_rows(
@@ -279,7 +280,7 @@ class Study:
             calibration = replace(self.sample.take(split.calibration), predictions={name: calibrating})
             test = replace(self.sample.take(split.test), predictions={name: testing})
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split; the frame shows what it is
+                warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split; the table shows what it is
                 lines += [fixed | numbers for numbers in self.judge.numbers(calibration, test, (self.seed, r))]
         return lines
 

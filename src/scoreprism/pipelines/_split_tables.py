@@ -15,11 +15,14 @@ from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.model import show
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._document.result import Drawable, Result, TermTable, shorten
 from scoreprism._document.result_json import encode
+from scoreprism._findings.wording import plural
 
 #: What is averaged.
 MEASURES = ("raw", "recalibrated", "reliability_plugin", "noise_floor", "reliability", "lcs")
+#: Columns that a text shows of a table of splits.
+_SHOWN = ("split", "method", "loss", "raw", "recalibrated", "reliability", "noise_floor")
 
 
 class Long(NamedTuple):
@@ -66,15 +69,16 @@ class Long(NamedTuple):
 
 
 def read_long(frame: Any, names: dict[str, str]) -> Long:
-    """A frame with columns for splits, methods and, perhaps, losses."""
-    found = columns_of(frame) if backend_of(frame) is not None else None
-    if found is None:
+    """A table with columns for splits, methods and, perhaps, losses."""
+    frame = frame.to_frame() if isinstance(frame, SplitTable) else frame
+    parts = columns_of(frame) if backend_of(frame) is not None else None
+    if parts is None:
         remedy = "Pass what repeated_splits returns, or a frame like it."
         refuse("`frame` must be a dataframe of pandas, polars or pyarrow", type(frame).__name__, remedy)
-    heads = [str(name) for name in column_names(frame) or range(len(found))]
+    heads = [str(name) for name in column_names(frame) or range(len(parts))]
     if len(set(heads)) < len(heads):
         refuse("`frame` must have columns of different names", "a repeated one", "Rename them.")
-    columns = dict(zip(heads, found, strict=True))
+    columns = dict(zip(heads, parts, strict=True))
     missing = [name for key, name in names.items() if name not in columns and key != "loss"]
     if missing:
         remedy = "Say what they are called, for example split='seed'."
@@ -125,6 +129,84 @@ def side_by_side(
             refuse(f"{metric} must be finite", what, remedy)
         found[method] = column
     return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SplitTable(Result):
+    """
+    What methods did on every split: one line for each split, method and loss.
+
+    Made by `repeated_splits`, whose documentation says what the columns are.
+
+    Attributes
+    ----------
+    columns : dict of str to list
+        The table, column by column.
+
+    Examples
+    --------
+    >>> from scoreprism.pipelines import SplitTable
+    >>> table = SplitTable({"split": [0, 1], "method": ["a", "a"], "loss": ["log"] * 2, "raw": [0.5, 0.7]}, None)
+    >>> table.methods, table.summary().terms
+    (('a',), {'a, log': 0.6})
+    """
+
+    columns: dict[str, list[Any]]
+    _backend: str | None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Methods in order: models, then ensembles."""
+        return tuple(dict.fromkeys(self.columns["method"]))
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Losses in order."""
+        return tuple(dict.fromkeys(self.columns["loss"]))
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return len(set(self.columns["split"]))
+
+    def summary(self) -> SplitsSummary:
+        """
+        Means and standard deviations by method and loss.
+
+        Returns
+        -------
+        SplitsSummary
+            As from `splits_summary`.
+        """
+        return splits_summary(self)
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """
+        Draw the reliability of every method beside its noise floor.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options : object
+            What ``SplitsSummary.plot`` takes.
+
+        Returns
+        -------
+        display
+            With its axes and artists.
+        """
+        return self.summary().plot(ax=ax, **options)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return self.columns
+
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        return shorten({name: self.columns[name] for name in _SHOWN if name in self.columns})
+
+    def _title(self) -> str:
+        losses = f"the {self.losses[0]} loss" if len(self.losses) == 1 else f"{len(self.losses)} losses"
+        return f"{plural(self.n_splits, 'split')} of {plural(len(self.methods), 'method')} under {losses}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -222,7 +304,7 @@ def splits_summary(
 
     Parameters
     ----------
-    frame : frame
+    frame : SplitTable or frame
         What `repeated_splits` returns, or a frame with some of its columns of numbers.
     split, method, loss_column : str, default="split", "method" and "loss"
         What the columns are called.
@@ -241,8 +323,8 @@ def splits_summary(
     >>> X = rng.normal(size=(300, 1))
     >>> y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
     >>> model = {"logistic": LogisticRegression()}
-    >>> frame = repeated_splits(model, X, y, n_splits=3, calibrator="platt", random_state=0)
-    >>> splits_summary(frame).names
+    >>> table = repeated_splits(model, X, y, n_splits=3, calibrator="platt", random_state=0)
+    >>> splits_summary(table).names
     ('logistic, log', 'logistic, brier')
     """
     table = read_long(frame, {"split": split, "method": method, "loss": loss_column})
