@@ -795,7 +795,7 @@ def test_arrays_cannot_be_changed_and_input_is_not(curve):
     kept = s.copy()
     made = EVERY[curve](y, s)
     assert (s == kept).all()
-    for column in made._columns().values():
+    for column in made._points().values():
         if column.base is None:
             assert not column.flags.writeable
 

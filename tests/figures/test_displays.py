@@ -51,6 +51,7 @@ from scoreprism.displays import (
 from scoreprism.displays._style import LINES, MARKERS, PALETTES, Inks
 from scoreprism.ensembles import recalibrate_stages, select_stage, stagewise_decomposition
 from scoreprism.exceptions import InputError
+from scoreprism.metrics import METRICS, evaluate
 from scoreprism.pipelines import paired_comparison, pipeline_bootstrap, splits_summary
 
 NAMES = ("logistic regression", "boosting", "forest", "net", "bayes", "neighbours", "spline", "ridge", "tree", "all")
@@ -101,6 +102,7 @@ def result_of(kind, count):
     parts = [(X[i::3], y[i::3]) for i in range(3)]
     options = {"loss": "brier", "calibrator": "platt", "random_state": 0}
     makers = {
+        "metrics": lambda: evaluate(y, stages[1], metrics=list(METRICS)[: count + 1], n_resamples=20),
         "stagewise": lambda: stagewise_decomposition(y, stages, **options),
         "stage-selection": lambda: select_stage(y, stages, loss="brier", random_state=0),
         "stage-recalibration": lambda: recalibrate_stages(y, stages, **options),

@@ -53,7 +53,7 @@ class CalibrationMap(Curve):
         """Which points lie within the scores of the data."""
         return (self.x >= self.support[0]) & (self.x <= self.support[1])
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         return {"score": self.x, "calibrated": self.y}
 
     def _about(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
-from scoreprism._document.result import Drawable
+from scoreprism._document.result import Drawable, Result
 from scoreprism._kernels.isotonic import run_starts
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 
+#: Points that a document shows of a curve; all of them are in its frame.
+_SHOWN = 12
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Curve(Drawable, ABC):
+class Curve(Drawable, Result):
     """
     The numbers behind a figure.
 
@@ -49,7 +52,7 @@ class Curve(Drawable, ABC):
     _backend: str | None = None
 
     @abstractmethod
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         """The points, column by column."""
 
     @abstractmethod
@@ -66,7 +69,7 @@ class Curve(Drawable, ABC):
         frame
             One row per point.
         """
-        return make_frame(self._columns(), backend or self._backend)
+        return make_frame(self._points(), backend or self._backend)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -77,11 +80,27 @@ class Curve(Drawable, ABC):
         dict
             Name of the model, number of rows, and a list per column.
         """
-        lists = {key: column.tolist() for key, column in self._columns().items()}
+        lists = {key: column.tolist() for key, column in self._points().items()}
         return {"curve": type(self).__name__, "name": self.name, "n": self.n, "points": lists}
 
-    def __repr__(self) -> str:
+    def _columns(self) -> dict[str, list[Any]]:
+        return {key: column.tolist() for key, column in self._points().items()}
+
+    def _shown_columns(self) -> dict[str, list[Any]]:
         columns = self._columns()
+        size = len(next(iter(columns.values())))
+        some = np.unique(np.linspace(0, size - 1, _SHOWN).astype(np.intp))
+        return columns if size <= _SHOWN else {key: [values[i] for i in some] for key, values in columns.items()}
+
+    def _title(self) -> str:
+        size = len(next(iter(self._points().values())))
+        return f"{self!r}\n[{_SHOWN} of {size} points]" if size > _SHOWN else repr(self)
+
+    def _decimals(self) -> int:
+        return 4
+
+    def __repr__(self) -> str:
+        columns = self._points()
         size = len(next(iter(columns.values())))
         who = f" of {self.name}" if self.name else ""
         points = f"{size} point{'s' * (size != 1)} ({', '.join(columns)})"

@@ -45,7 +45,7 @@ class ScoreDistribution(Curve):
         """Share of the weight in each bin."""
         return self.events + self.others
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         return {"low": self.edges[:-1], "high": self.edges[1:], "events": self.events, "others": self.others}
 
     def _about(self) -> str:
@@ -140,7 +140,7 @@ class NetBenefit(Curve):
     confidence_level: float
     rate: float
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         ends = {"low": self.low, "high": self.high}
         return {"threshold": self.thresholds, "benefit": self.benefit, **ends, "act_on_all": self.act_on_all}
 
@@ -260,7 +260,7 @@ class RocCurve(Curve):
     hull_tpr: FloatArray
     hull_auc: float
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         return {"fpr": self.fpr, "tpr": self.tpr, "threshold": self.thresholds}
 
     def _about(self) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._document.result import Record
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism.curves._threshold_lines import pooled
 
@@ -203,7 +204,7 @@ def _design_effect(cells: DecisionCells, rows: DecisionRows, theta: FloatArray, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionLoss:
+class DecisionLoss(Record):
     r"""
     The largest loss from miscalibration over all decision thresholds.
 
@@ -217,7 +218,7 @@ class DecisionLoss:
     threshold : float
         Where it is reached.
     bound : float
-        Upper bound: with confidence `level` no threshold loses more than this.
+        Upper bound: with confidence `confidence_level` no threshold loses more than this.
     confidence_level : float
         Its confidence level, one-sided.
     cdl, cdl_bound : float
@@ -252,20 +253,8 @@ class DecisionLoss:
     name: str | None = None
     baseline: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Everything as plain Python objects.
-
-        Returns
-        -------
-        dict
-            Attributes by name.
-        """
-        return {
-            "name": self.name, "baseline": self.baseline, "n": self.n, "value": self.value,
-            "threshold": self.threshold, "bound": self.bound,
-            "confidence_level": self.confidence_level, "cdl": self.cdl, "cdl_bound": self.cdl_bound,
-        }  # fmt: skip
+    def _title(self) -> str:
+        return "The largest loss from miscalibration over all decision thresholds"
 
     def __repr__(self) -> str:
         who = f"{self.name}: " if self.name else ""

@@ -71,7 +71,7 @@ class GroupingCurve(Curve):
         """Standard deviation of Q around C, from the debiased variance; 0 where that is negative."""
         return np.sqrt(np.maximum(self.variance, 0.0))
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         shown = {f"q{100 * level:02.0f}": self.quantiles[:, i] for i, level in enumerate(QUANTILES)}
         ends = {"variance": self.variance, "low": self.low, "high": self.high}
         return {"score": self.x, "calibrated": self.calibrated, **shown, **ends, "mass": self.mass}

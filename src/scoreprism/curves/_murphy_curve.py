@@ -89,7 +89,7 @@ class MurphyCurve(Curve):
             refuse(rule, "a curve made with thresholds=", "Make it with `thresholds`=None.")
         return self._line
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         return {"theta": self.theta, "loss": self.loss, "std_error": self.std_error}
 
     def _about(self) -> str:

@@ -181,7 +181,7 @@ class MurphyDecomposition(Curve):
         with np.errstate(invalid="ignore"):
             return np.stack([sum(c * steps[:, i] for i, c in term.items()) for term in terms], axis=1)
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         columns = {"theta": self.theta}
         for t, name in enumerate(self.names):
             columns |= {name: self.values[:, t], f"{name}_low": self.low[:, t], f"{name}_high": self.high[:, t]}

@@ -83,7 +83,7 @@ class ReliabilityCurve(Curve):
     weight: FloatArray
     distribution: ScoreDistribution
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _points(self) -> dict[str, FloatArray]:
         columns = {"x": self.x, "y": self.y}
         if self.method != "isotonic" and self.low is not None and self.high is not None:
             columns |= {"low": self.low, "high": self.high}

@@ -80,9 +80,12 @@ class ResolutionPlane(Curve):
         frame
             Model, reliability, resolution, loss.
         """
-        return make_frame({"model": list(self.models), **self._columns()}, backend or self._backend)
+        return make_frame(self._columns(), backend or self._backend)
 
-    def _columns(self) -> dict[str, FloatArray]:
+    def _columns(self) -> dict[str, list[Any]]:
+        return {"model": list(self.models), **super()._columns()}
+
+    def _points(self) -> dict[str, FloatArray]:
         return {"reliability": self.reliability, "resolution": self.resolution, "loss": self.risk}
 
     def _about(self) -> str:

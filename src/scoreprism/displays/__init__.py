@@ -4,6 +4,7 @@ from scoreprism._document.colours import house_style
 from scoreprism.displays._decomposition_bars import DecompositionDisplay
 from scoreprism.displays._display import CurveDisplay, Display, ResultDisplay
 from scoreprism.displays._drift_panels import DriftDisplay
+from scoreprism.displays._metric_figure import MetricsDisplay
 from scoreprism.displays._murphy_figures import MurphyDecompositionDisplay, MurphyDisplay
 from scoreprism.displays._pipeline_figures import PairedDisplay, PipelineBootstrapDisplay, SplitsDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay
@@ -26,6 +27,7 @@ __all__ = [
     "Display",
     "DriftDisplay",
     "GroupingDisplay",
+    "MetricsDisplay",
     "MurphyDecompositionDisplay",
     "MurphyDisplay",
     "NetBenefitDisplay",
@@ -57,6 +59,7 @@ DISPLAYS: dict[str, type[Display]] = {
     "roc": RocDisplay,
     "net-benefit": NetBenefitDisplay,
     "score-distribution": ScoreDistributionDisplay,
+    "metrics": MetricsDisplay,
     "stagewise": StagewiseDisplay,
     "stage-selection": StageSelectionDisplay,
     "stage-recalibration": StageRecalibrationDisplay,

@@ -454,7 +454,7 @@ class CurveDisplay(Display, Generic[C]):
         frame
             One row per point, with the name of its model.
         """
-        parts = [(name, curve._columns()) for name, curve in zip(self.names, self.curves, strict=True)]
+        parts = [(name, curve._points()) for name, curve in zip(self.names, self.curves, strict=True)]
         return stacked_frame(parts, backend or self.curves[0]._backend)
 
 

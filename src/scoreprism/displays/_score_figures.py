@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from scoreprism.displays._axes import bulk, coarser
 from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
 from scoreprism.displays._figure_text import legend, patch, shortened, thinned, wrapped
 from scoreprism.displays._style import Canvas, Inks
-from scoreprism.inference import MapInference
+from scoreprism.inference import MapBand, MapInference
 
 #: Hulls and intervals of more models than this would only cover each other.
 _FEW = 3
@@ -299,31 +300,36 @@ class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
 def _draw_inference(
     result: MapInference, ax: Any = None, *, confidence_level: float | None = None, **options: Any
 ) -> CalibrationMapDisplay:
-    """The map, and its pointwise intervals where there are data."""
-    if len(result.calibrator.classes_) > 2:
-        what = f"{len(result.calibrator.classes_)} classes"
-        refuse("a map that can be drawn must be of two classes", what, "Use calibrate() for its numbers.")
-    low, high = result.support
-    x = np.unique(np.append(np.linspace(0.0, 1.0, 401), [low, high]))
+    """The map at all scores, and its pointwise intervals where there are data."""
+    require_two(result.calibrator)
+    x = np.unique(np.append(np.linspace(0.0, 1.0, 401), result.support))
     inner = np.clip(x, 1e-9, 1.0 - 1e-9)
-    band = result.calibrate(inner, confidence_level=confidence_level)
-    curve = CalibrationMap(
-        name=result.calibrator.name,
-        n=result.n,
-        calibrator=result.calibrator,
-        x=x,
-        y=band.calibrated,
-        support=(low, high),
-    )
+    return _draw_band(replace(result.calibrate(inner, confidence_level=confidence_level), score=x), ax, **options)
+
+
+def _draw_band(band: MapBand, ax: Any = None, **options: Any) -> CalibrationMapDisplay:
+    """Recalibrated scores, and their pointwise intervals where there are data."""
+    require_two(band.calibrator)
+    order = np.argsort(band.score)
+    x, y, low, high = (column[order] for column in (band.score, band.calibrated, band.low, band.high))
+    name, support = band.calibrator.name, band._support
+    curve = CalibrationMap(name=name, n=x.size, calibrator=band.calibrator, x=x, y=y, support=support)
     display = CalibrationMapDisplay(curve).plot(ax, **options)
     inside = curve.inside
-    colour = display.line_[0].get_color()
-    fill = {"color": colour, "alpha": 0.18, "linewidth": 0}
-    shade = display.ax_.fill_between(x[inside], band.low[inside], band.high[inside], **fill)
-    words = [result.calibrator.name, f"{100 * band.confidence_level:g} % at each score"]
+    fill = {"color": display.line_[0].get_color(), "alpha": 0.18, "linewidth": 0}
+    shade = display.ax_.fill_between(x[inside], low[inside], high[inside], **fill)
+    words = [name, f"{100 * band.confidence_level:g} % at each score"]
     with house_style():
         legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
     return display
 
 
+def require_two(calibrator: Calibrator) -> None:
+    """Refuse to draw a map of more than two classes."""
+    if len(calibrator.classes_) > 2:
+        what = f"{len(calibrator.classes_)} classes"
+        refuse("a map that can be drawn must be of two classes", what, "Use calibrate() for its numbers.")
+
+
 draws(MapInference, _draw_inference)
+draws(MapBand, _draw_band)

@@ -14,10 +14,10 @@ from sklearn.base import clone
 
 from scoreprism._calibration_test.calibration_tests import TestResult
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_flag, parse_law, plain, refuse
-from scoreprism._core.frames import backend_of, make_frame
+from scoreprism._core.frames import backend_of
 from scoreprism._core.numerics import TINY, sigmoid
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._document.result import Drawable, Result, TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, Noted
 from scoreprism._findings.wording import write_pvalue
@@ -36,7 +36,7 @@ _FEW = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MapBand:
+class MapBand(Drawable, Result):
     """
     Recalibrated probabilities with pointwise intervals.
 
@@ -52,6 +52,8 @@ class MapBand:
         Ends of the intervals, normal on the logit scale.
     confidence_level : float
         Confidence level of each point.
+    calibrator : Calibrator
+        The fitted map.
 
     Examples
     --------
@@ -69,6 +71,8 @@ class MapBand:
     low: FloatArray
     high: FloatArray
     confidence_level: float
+    calibrator: Calibrator = field(repr=False)
+    _support: tuple[float, float]
     _backend: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,25 +85,19 @@ class MapBand:
             Ready for JSON.
         """
         columns = {name: getattr(self, name).tolist() for name in ("score", "calibrated", "low", "high")}
-        found: dict[str, Any] = encode(columns | {"confidence_level": self.confidence_level})
-        return found
+        plain: dict[str, Any] = encode(columns | {"confidence_level": self.confidence_level})
+        return plain
 
-    @described()
-    def to_frame(self, backend: str | None = None) -> Any:
-        """
-        The points as a dataframe.
-
-        Returns
-        -------
-        frame
-            One row per score; columns are numbered by class where there are more than two.
-        """
+    def _columns(self) -> dict[str, list[Any]]:
         columns: dict[str, Any] = {}
         for name in ("score", "calibrated", "low", "high"):
             values = getattr(self, name)
             parts = {name: values} if values.ndim == 1 else {f"{name}_{j}": v for j, v in enumerate(values.T)}
             columns |= {key: value.tolist() for key, value in parts.items()}
-        return make_frame(columns, backend or self._backend)
+        return columns
+
+    def _title(self) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
         return f"MapBand: {self.score.shape[0]} scores, pointwise {100 * self.confidence_level:g} % intervals"
@@ -252,7 +250,8 @@ class MapInference(Drawable, Noted, TermTable):
         low, high = sigmoid(center - half), sigmoid(center + half)
         if k == 2:
             p, low, high = p[:, 1], low[:, 1], high[:, 1]
-        return MapBand(score, p, low, high, confidence, backend_of(y_proba) or self._backend)
+        backend = backend_of(y_proba) or self._backend
+        return MapBand(score, p, low, high, confidence, self.calibrator, self.support, backend)
 
     def summary(
         self,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, as_matrix
+from scoreprism._document.result import Record
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, Noted
+from scoreprism._findings.wording import write_percent
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism.inference._map_sandwich import Sandwich, Scheme
 from scoreprism.losses import ProperLoss
@@ -29,7 +31,7 @@ Rows = Callable[[FloatArray, FloatArray], tuple[FloatArray, Callable[[], FloatAr
 
 
 @dataclass(frozen=True, repr=False)
-class MapSummary(Noted):
+class MapSummary(Noted, Record):
     """
     A summary of a recalibration map over the scores, with its interval.
 
@@ -83,9 +85,19 @@ class MapSummary(Noted):
         dict
             Ready for JSON.
         """
-        parts = {one.name: getattr(self, one.name) for one in fields(self)} | {"interval": asdict(self.interval)}
-        found: dict[str, Any] = encode(parts | {"findings": [one.to_dict() for one in self.findings]})
-        return found
+        parts = {"interval": self.interval.to_dict(), "findings": [one.to_dict() for one in self.findings]}
+        plain: dict[str, Any] = encode(self._fields() | parts)
+        return plain
+
+    def _columns(self) -> dict[str, list[Any]]:
+        values = self._fields() | {"low": self.interval.low, "high": self.interval.high}
+        return {name: [value] for name, value in values.items() if name not in ("interval", "degenerate", "findings")}
+
+    def _title(self) -> str:
+        return f"{self.kind} of a recalibration map, {write_percent(self.interval.confidence_level)} interval"
+
+    def _findings(self) -> Sequence[Finding]:
+        return self.findings
 
     def __repr__(self) -> str:
         i = self.interval

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, Self
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
+from scoreprism._document.result import Result
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.exceptions import UnavailableError
 
@@ -85,7 +86,7 @@ class Absent(Inference):
 _PICKLED = Absent("it was pickled, and pickles do not carry the rows", "Ask for the interval before pickling.")
 
 
-class Estimate(float):
+class Estimate(float, Result):
     """
     A number with a name, a method and an interval.
 
@@ -169,6 +170,23 @@ class Estimate(float):
         if not self._inference.has_methods:
             require_no_method(method)
         return self._inference.interval(confidence, count, random_state, method)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The number as plain Python objects; its interval, which may take resamples, is left to `interval`.
+
+        Returns
+        -------
+        dict
+            Metric, estimate, p-value (None where there is no test) and method.
+        """
+        return {"metric": self.name, "estimate": float(self), "pvalue": self.pvalue, "method": self.method}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {key: [value] for key, value in self.to_dict().items()}
+
+    def _title(self) -> str:
+        return f"{self.name}: {self.method}"
 
     def __repr__(self) -> str:
         return f"<{self.name} {float(self):.6g}: {self.method}>"

@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._core.checks import listed, parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._document.result import TermTable
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._findings.finding import Finding, Noted
 from scoreprism._findings.wording import write_count, write_percent, write_pvalue
 from scoreprism._kernels.term_intervals import Interval
@@ -65,7 +65,7 @@ SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MetricTable(Noted, TermTable):
+class MetricTable(Drawable, Noted, TermTable):
     """
     Metrics of one prediction, with intervals.
 
