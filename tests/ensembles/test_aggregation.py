@@ -305,6 +305,27 @@ def test_advice_keeps_the_vector_where_a_stacker_is_too_simple():
     assert found.sufficiency.pvalue < 1e-6
 
 
+def test_advice_on_members_needs_a_gain_that_is_worth_it():
+    """Whatever the lower bound, an action needs it to reach `min_gain` of the loss; else the size is open, or small."""
+    stack = advised(lambda a, b: a)[1]
+    least, most = stack.actions.least("stack", "recalibrate", 0.95), stack.actions.gain("stack", "recalibrate").high
+    for share, kind, end in (
+        (0.99 * least, "stack", "over recalibrating the mean."),
+        (1.01 * least, "members_size_open", "is open."),
+        (1.01 * most, "members_size_open", ": not worth a change."),
+    ):
+        kinds, found = advised(lambda a, b: a, min_gain=share / stack.decomposition.risk)
+        assert [one for one in kinds if one in ("stack", "members_size_open")] == [kind]
+        (said,) = select(found.findings, kind)
+        assert said.low == least
+        assert said.text.endswith(end)
+    keep = advised(lambda a, b: np.where(np.abs(a - b) > 0.3, 0.15, 0.85), min_gain=0.9)
+    assert keep[0][-1] == "members_size_open"
+    assert select(keep[1].findings, "members_size_open")[0].facts["action"] == "keep_members"
+    with pytest.raises(InputError, match="min_gain must be a share"):
+        advised(lambda a, b: a, 300, min_gain=2.0)
+
+
 def test_advice_is_silent_on_laws_that_overfit_and_models_on_their_own_rows(both):
     scores, y, X, _ = both
     deep = RandomForestClassifier(5, random_state=0)

@@ -337,6 +337,67 @@ def test_headline_of_several_models_says_which_to_use_and_which_to_recalibrate(f
     assert _column(glance, "behind")[1].low == pytest.approx(gap.risk - stats.norm.ppf(0.975) * gap.risk_std_error)
 
 
+def test_tests_of_several_models_are_adjusted_everywhere(law):
+    """Holm (1979) over the models: in findings, tables, and the gate; the tests themselves keep their own p-value."""
+    X, y, _, p = law
+    models = {name: np.clip(p + shift, 0.01, 0.99) for name, shift in (("a", 0.0), ("b", 0.02), ("c", 0.05))}
+    report = summarize(y, models, X, sections=["verdict", "calibration", "grouping"])
+    for about, section, key in (("calibration", "verdict", "glance"), ("grouping", "grouping", "grouping-models")):
+        raw = {name: model.tests[about].pvalue for name, model in report.models.items()}
+        order = sorted(raw, key=raw.get)
+        stepped = np.minimum(np.maximum.accumulate([raw[name] * (3 - i) for i, name in enumerate(order)]), 1.0)
+        expected = dict(zip(order, stepped, strict=True))
+        table = _table(report, section, key)
+        assert dict(zip(_column(table, "model"), _column(table, "pvalue"), strict=True)) == pytest.approx(expected)
+        tests = _table(report, "calibration", "tests")
+        lines = zip(*(_column(tests, key) for key in ("model", "about", "pvalue", "pvalue_holm")), strict=True)
+        shown = {model: (p, holm) for model, of, p, holm in lines if of == about and holm is not None}
+        assert shown == {name: (raw[name], pytest.approx(expected[name])) for name in raw}
+        kinds = ("recalibrate_size_open", "no_miscalibration", "calibrated_enough", "not_material",
+                 "calibration_refuted", "calibration_not_refuted", "miscalibrated_by_bound") if about == "calibration" else (
+                 "no_information_gain", "information_size_open")  # fmt: skip
+        for one in _found(report, *kinds):
+            assert one.pvalue is None or one.pvalue == pytest.approx(expected[one.model])
+    alone = summarize(y, p, sections=["calibration"])
+    assert "pvalue_holm" not in [column.key for column in _table(alone, "calibration", "tests").columns]
+
+
+def test_models_that_are_not_worse_are_named_beside_the_best():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.05, 0.95, 800)
+    y = (rng.random(800) < p).astype(int)
+    models = {"right": p, "nearly": np.clip(p + 0.005, 0, 1), "same": np.clip(p - 0.005, 0, 1), "wrong": 1.0 - 0.5 * p}
+    best, alike, late = summarize(y, models, loss="brier", sections=["models"])["models"].lead
+    assert (best.kind, alike.kind, late.kind) == ("best_model", "not_worse", "behind")
+    assert {best.model, *alike.facts["others"]} == {"right", "nearly", "same"}
+    assert (late.model, late.subject) == ("wrong", best.model)
+    _, one = summarize(y, {name: models[name] for name in ("right", "same")}, loss="brier", sections=["models"])[
+        "models"
+    ].lead
+    assert one.kind == "not_worse"
+    assert one.low < 0.0 < one.high
+    assert one.text.endswith(f"not significantly worse ({one.value:.4f} behind, −{-one.low:.4f} to {one.high:.4f}).")
+
+
+def test_the_lead_on_recalibration_speaks_of_every_model(full):
+    lead = full["recalibration"].lead
+    assert [(one.kind, one.model) for one in lead] == [("map_gain", "bold"), ("map_gain", "calm")]
+    assert all(one.model in one.text for one in lead)
+
+
+def test_low_and_high_are_ends_of_what_is_known(full):
+    """Thresholds, ranges and estimates are facts: `low` and `high` are bounds or ends of intervals."""
+    for one in (*full.findings, *(f for model in full.models.values() for f in model.findings)):
+        if one.low is not None and one.high is not None:
+            assert one.low <= one.high
+        if one.kind in ("net_benefit", "rest_unsplit"):
+            assert (one.low, one.high) == (None, None)
+        if one.kind == "decision_cost":
+            assert one.low is None
+    (benefit,) = _found(full, "net_benefit")
+    assert benefit.facts["thresholds"][0] < benefit.facts["thresholds"][1]
+
+
 def test_a_calibrated_score_is_not_accused(law):
     _, y, q, _ = law
     report = summarize(y, q, sections=["verdict", "calibration"])
@@ -388,6 +449,28 @@ def test_a_muted_estimate_is_not_told():
     assert lengths["irreducible"] != found.terms["irreducible"]
 
 
+def test_what_is_shown_mutes_what_the_summary_mutes():
+    """`repr`, notebooks, comparisons and segments show the bound of a muted term; numbers stay in frames and JSON."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 12))
+    y = (rng.random(500) < 1 / (1 + np.exp(-1.5 * X[:, 0] - 0.35 * X[:, 1]))).astype(int)
+    p = 1 / (1 + np.exp(-1.7 * X[:, 0]))
+    found = scoreprism.decompose(y, p, X)
+    assert found.muted == ("grouping", "irreducible")
+    both = scoreprism.compare(Sample.of(y, {"a": p, "b": p**1.1}, X))
+    for name in found.muted:
+        assert f"{found.terms[name]:.5f}" not in repr(found) + found._repr_html_() + repr(found.summary())
+        assert (
+            found.to_frame("polars").row(by_predicate=pl.col("term") == name, named=True)["estimate"]
+            == found.terms[name]
+        )
+        assert not any(
+            f"{one.terms[name]:.5f}" in repr(both) for one in both.decompositions.values() if name in one.muted
+        )
+    known = found.known("irreducible")
+    assert f"{known.high:.5f}" in repr(found)
+
+
 def test_sums_say_what_rows_say():
     """A saw of tied scores, which smooth maps do not follow: conclusions and callouts, from rows and from sums."""
     rng = np.random.default_rng(0)
@@ -405,6 +488,30 @@ def test_sums_say_what_rows_say():
         assert [end[0] for end in one.facts.get("ends", ())] == [e[0] for e in theirs[kind].facts.get("ends", ())]
     one, two = (found.models["s"].decompositions["brier"] for found in (sums, rows))
     assert one.interval("reliability").method == two.interval("reliability").method == "any shape"
+
+
+def test_reports_from_sums_keep_segments_and_periods():
+    """What `ScaledDecomposition.segments` and `.periods` promise holds in reports, and in their JSON."""
+    rng = np.random.default_rng(5)
+    n = 6000
+    p = rng.uniform(0.1, 0.9, n).round(2)
+    rows = pl.DataFrame(
+        {"y": (rng.random(n) < p**1.3).astype(int), "s": p, "g": rng.choice(["a", "b"], n), "t": rng.integers(1, 4, n)}
+    )
+    sums = [
+        scale.summarize(rows, target="y", score="s", by="g"),
+        scale.summarize(rows, target="y", score="s", time="t"),
+    ]
+    report = summarize_sums({"s": sums})
+    found = report.models["s"].decompositions["log"]
+    assert list(found.segments) == ["a", "b"]
+    assert list(found.periods) == [1, 2, 3]
+    table = _table(report, "segments", "segments-1-1")
+    assert _column(table, "loss") == [one.risk for one in found.segments.decompositions.values()]
+    assert found.drift("first").pairs == ((2, 1), (3, 1))
+    kept = report.to_dict()["models"]["s"]["losses"]["log"]["decomposition"]["scale"]
+    assert list(kept["segments"]["segments"]) == ["a", "b"]
+    assert list(kept["periods"]["segments"]) == ["1", "2", "3"]
 
 
 def test_infinite_losses_are_said_with_their_rows_and_everything_else_goes_on():

@@ -474,6 +474,7 @@ def test_markdown_has_tables_and_few_numbers_of_figures(report):
     assert f"| irreducible | – | {most} | – | richer features or better data |" in text
     assert f"({600 - FEW} more rows are in the JSON.)" in text
     assert "> → **Action.** Recalibrate" in text
+    assert "Reliability diagram" not in text  # the caption of a figure that is not there
     for line in text.splitlines():
         if line.startswith("|"):
             assert line.endswith("|")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from scoreprism._findings.finding import Finding
-from scoreprism._kernels.holm import holm
+from scoreprism._kernels.holm import holm_by_name
 
 
 def judge_calibration(
@@ -17,10 +17,10 @@ def judge_calibration(
 
     A test without a result counts as one, and refutes nothing; but it does not pass either.
     """
-    adjusted = zip(pvalues, holm([1.0 if math.isnan(p) else p for p in pvalues.values()]), strict=True)
+    adjusted = holm_by_name({name: 1.0 if math.isnan(p) else p for name, p in pvalues.items()})
     found = [
         Finding("gate_calibration", model=name, pvalue=p, n=len(pvalues), facts={"alpha": alpha})
-        for name, p in adjusted
+        for name, p in adjusted.items()
         if p <= alpha and name not in immaterial
     ]
     return found + [Finding("gate_unknown", model=name) for name, p in pvalues.items() if math.isnan(p)]

@@ -46,8 +46,11 @@ def _block(block: Block, pictures: Mapping[str, str], numbers: Mapping[str, str]
         return [escaped(block.text)]
     if isinstance(block, Table):
         return table_lines(block)
-    shown = [f"![{escaped(block.title)}]({pictures[block.key]})"] if block.key in pictures else []
-    return [f"**{escaped(block.title)}**", *shown, escaped(block.description), *_behind(block.data, numbers)]
+    behind = _behind(block.data, numbers)
+    if block.key not in pictures:
+        return behind  # no caption of a figure that is not there
+    shown = f"![{escaped(block.title)}]({pictures[block.key]})"
+    return [f"**{escaped(block.title)}**", shown, escaped(block.description), *behind]
 
 
 def _behind(data: Table | None, files: Mapping[str, str]) -> list[str]:

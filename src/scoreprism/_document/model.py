@@ -216,8 +216,10 @@ class Table:
 def make_table(
     key: str, title: str, columns: Sequence[tuple[str, str, str]], rows: Sequence[Sequence[Cell]], note: str = ""
 ) -> Table:
-    """A table from columns (key, heading, kind) and rows."""
-    return Table(key, title, tuple(Column(*column) for column in columns), tuple(tuple(row) for row in rows), note)
+    """A table from columns (key, heading, kind) and rows; a column that holds nothing is left out."""
+    held = [i for i in range(len(columns)) if not rows or any(row[i] is not None for row in rows)]
+    cells = tuple(tuple(row[i] for i in held) for row in rows)
+    return Table(key, title, tuple(Column(*columns[i]) for i in held), cells, note)
 
 
 @dataclass(frozen=True)

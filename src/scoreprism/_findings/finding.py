@@ -56,12 +56,12 @@ KINDS: dict[str, Kind] = {
     "information_size_open": _statement("no_information_gain", "inconclusive"),
     "stack": _action("members_add_nothing", "members_insufficient"),
     "keep_members": _action("members_know_more", "members_add_nothing", "members_insufficient"),
+    "members_size_open": _statement("members_know_more", "members_add_nothing", "members_insufficient"),
     "recalibration_pays": _action(),
     "stage_choice": _action(),
     "stages_alike": _statement(),
     "infinite_stages": _caution(),
     "infinite_splits": _caution(ours.InfiniteLossWarning),
-    "best_map": _action(),
     # what is known
     "floored": _statement(),
     "not_material": _statement("no_miscalibration", "recalibrate_size_open", "inconclusive"),
@@ -179,8 +179,10 @@ class Finding:
         What it is about.
     level : int or None
         Position of the information level in doubt, the prediction being 0.
-    value, low, high : float or None
-        A number, and what is known of it.
+    value : float or None
+        A number; of findings on a gain the loss that it is a part of.
+    low, high : float or None
+        Ends of an interval, or bounds on one side: of the gain, or of the number.
     pvalue, confidence_level : float or None
         How sure it is.
     n : int or None

@@ -17,7 +17,7 @@ from scoreprism._findings.wording import (
     write_pvalue,
     write_share,
 )
-from scoreprism._spelling import spell
+from scoreprism._spelling import current_spelling, spell
 
 if TYPE_CHECKING:
     from scoreprism._findings.finding import Finding
@@ -322,12 +322,11 @@ def _start(text: str) -> str:
 def _infinite_loss(f: Finding) -> str:
     where = f"{write_count(f.n or 0)} of {plural(int(f.facts.get('total', 0)), 'row')}" if f.n else "some rows"
     rows = f.facts.get("rows") or ()
-    more = (f.n or 0) - len(rows)
-    listed = (
-        f" ({'row' if f.n == 1 else 'rows'} {', '.join(map(str, rows))}{f' and {more} more' if more > 0 else ''})"
-        if rows
-        else ""
-    )
+    more = f" and {(f.n or 0) - len(rows)} more" if (f.n or 0) > len(rows) else ""
+    # positions as Python counts them; on the command line the first row of data is 1, as in its errors
+    first, unit = (0, "row") if current_spelling() is None else (1, "data row")
+    places = ", ".join(str(row + first) for row in rows)
+    listed = f" ({unit if f.n == 1 else f'{unit}s'} {places}{more})" if rows else ""
     return (
         f"The {f.facts.get('loss', '')} loss{_of_model(f)} is infinite: probability 0 was given to what happened in "
         f"{where}{listed}. Keep scores away from 0 and 1 first (every recalibration map but the identity does), or "
@@ -396,6 +395,20 @@ def _keep_members(f: Finding) -> str:
     return f"Keep all members: {gain}."
 
 
+def _members_size_open(f: Finding) -> str:
+    what = {"stack": "Stacking", "keep_members": "A richer model of the members"}[f.facts["action"]]
+    gain = f"{what} gains {_share_of(f.low, f)} to {_share_of(f.high, f)} of the loss over {f.subject}"
+    return f"{gain}{_judge_size(f)}."
+
+
+def _judge_size(f: Finding) -> str:
+    """How an interval of a gain lies to the gain that is worth a change."""
+    goal = f.facts["min_gain"]
+    if f.value and (f.high or 0.0) < goal * f.value:
+        return ": not worth a change"
+    return f"; whether it reaches {write_percent(goal)} is open"
+
+
 def _paying(verb: str) -> Callable[[Finding], str]:
     def sentence(f: Finding) -> str:
         if f.low is None:
@@ -438,10 +451,6 @@ def _infinite_splits(f: Finding) -> str:
     return f"Probability 0 was given to what happened, or may happen: infinite {where}. Pass `clip`=1e-6."
 
 
-def _best_map(f: Finding) -> str:
-    return f"The best map{_of_model(f)} is {f.subject}: it gains {_number(f.value)} ({_span(f, 4)})."
-
-
 # ── what is known ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -476,7 +485,7 @@ _SPLITTERS = {
 
 
 def _rest_unsplit(f: Finding) -> str:
-    rest = f"What recalibration cannot remove, an estimated {_part(f.low, f)}"
+    rest = f"What recalibration cannot remove, an estimated {_part(f.facts['rest'], f)}"
     return f"{rest}, is due to the model or the data: {_SPLITTERS[f.subject or 'X']}."
 
 
@@ -497,12 +506,16 @@ def _members_add_nothing(f: Finding) -> str:
 
 def _not_worse(f: Finding) -> str:
     names = f.facts["others"]
-    return f"{_named(names)} {'is' if len(names) == 1 else 'are'} not significantly worse."
+    gap = "" if f.value is None else f" ({_gap(f)})"
+    return f"{_named(names)} {_is(names)} not significantly worse{gap}."
 
 
 def _behind(f: Finding) -> str:
-    gap = f"{f.model} is {write_amount(f.value or 0.0)} behind {f.subject} ({_span(f, 4)})"
-    return f"{gap}, {'a significant' if (f.low or 0.0) > 0.0 else 'not a significant'} difference."
+    return f"{f.model} is significantly worse than {f.subject}: {_gap(f)}."
+
+
+def _gap(f: Finding) -> str:
+    return f"{write_fixed(f.value or 0.0, 4)} behind, {_span(f, 4)}"
 
 
 def _miscalibrated_by_bound(f: Finding) -> str:
@@ -552,9 +565,9 @@ def _segments_too_small(f: Finding) -> str:
 
 
 def _net_benefit(f: Finding) -> str:
-    if f.low is None:
+    if "thresholds" not in f.facts:
         return f"At no threshold is acting on {f.model} estimated to beat acting on all or on none."
-    where = f"at thresholds between {f.low:.2g} and {f.high:.2g}"
+    where = "at thresholds between {:.2g} and {:.2g}".format(*f.facts["thresholds"])
     if f.facts.get("shown"):
         sure = f"significantly ({write_percent(f.confidence_level or 0.95)} interval)"
         return f"Acting on {f.model} beats acting on all and on none {where}, {sure}."
@@ -566,7 +579,7 @@ def _decision_cost(f: Finding) -> str:
     sure, bound = f"with {write_percent(f.confidence_level or 0.95)} confidence", write_amount(f.high or 0.0, 2)
     if f.value is None:
         return f"Whatever the threshold, miscalibration costs at most {bound} per decision, {sure} {costs}."
-    most = f"Miscalibration costs most at thresholds around {f.low:.2g}"
+    most = f"Miscalibration costs most at thresholds around {f.facts['threshold']:.2g}"
     estimate = f"an estimated {write_amount(f.value, 2)} per decision"
     return f"{most}: {estimate}, and at most {bound} at any threshold, {sure} {costs}."
 
@@ -761,7 +774,7 @@ def _few_rows(f: Finding) -> str:
 
 
 def _extrapolated(f: Finding) -> str:
-    seen = f"{f.low:.6g} to {f.high:.6g}"
+    seen = "{:.6g} to {:.6g}".format(*f.facts["range"])
     return (
         f"{f.n} of {f.facts['total']} scores are outside the range that the map was fitted on, {seen}: it extrapolates."
     )
@@ -1054,12 +1067,12 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "information_size_open": _information_size_open,
     "stack": "Stack instead: this gains at least {gain} over recalibrating {subject}.",
     "keep_members": _keep_members,
+    "members_size_open": _members_size_open,
     "recalibration_pays": _paying("Recalibration pays"),
     "stage_choice": _stage_choice,
     "stages_alike": _stages_alike,
     "infinite_stages": _infinite_stages,
     "infinite_splits": _infinite_splits,
-    "best_map": _best_map,
     "floored": _floored,
     "not_material": _not_material,
     "calibrated_enough": _calibrated_enough,

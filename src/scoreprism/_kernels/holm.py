@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
+_Key = TypeVar("_Key", bound=Hashable)
 #: Tests below this, after the adjustment, are marked in tables and figures.
 MARKED = 0.05
 
@@ -19,3 +21,8 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     steps = p[order] * np.arange(order.size, 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return [float(value) for value in adjusted]
+
+
+def holm_by_name(pvalues: Mapping[_Key, float]) -> dict[_Key, float]:
+    """Holm's step-down adjustment of p-values that have names."""
+    return dict(zip(pvalues, holm(list(pvalues.values())), strict=True))

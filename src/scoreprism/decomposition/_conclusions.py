@@ -141,7 +141,11 @@ def _on_the_rest(
     name = names[-1]
     if name == "refinement":
         yield Finding(
-            "rest_unsplit", term=name, low=result.terms[name], value=result.risk, subject=result.splits_the_rest
+            "rest_unsplit",
+            term=name,
+            value=result.risk,
+            subject=result.splits_the_rest,
+            facts={"rest": result.terms[name]},
         )
     elif name != "noise" and gains:
         yield Finding("rest_unknowable", term=name)

@@ -12,7 +12,7 @@ from scoreprism._core.checks import listed, parse_choice, parse_confidence, plai
 from scoreprism._document.result import Drawable, TermTable
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_count
-from scoreprism._kernels.holm import holm
+from scoreprism._kernels.holm import holm_by_name
 from scoreprism._kernels.term_intervals import FEW_UNITS
 from scoreprism.decomposition._result import Decomposition, PairedDifference
 
@@ -132,6 +132,10 @@ class Comparison(Drawable, TermTable):
         columns["behind_std_error"] = [gap.risk_std_error for gap in behind]
         return columns
 
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        found = [self.decompositions[name] for name in self.ranking()]
+        return self._columns() | {name: [d._shown_term(name) for d in found] for name in self.names}
+
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))
         mark = f", {first._mark}" if first._mark else ""
@@ -214,7 +218,7 @@ class SegmentDecompositions(Drawable, TermTable):
         first = next(iter(self.decompositions.values()))
         name = parse_choice(term, self.names[: first._levels - 1], "term")
         raw = {segment: d._inference(name).pvalue() for segment, d in self.decompositions.items()}
-        return dict(zip(raw, holm(list(raw.values())), strict=True))
+        return holm_by_name(raw)
 
     def lower_bounds(self, term: str = "reliability", confidence_level: float = 0.95) -> dict[Any, float]:
         """
@@ -271,6 +275,10 @@ class SegmentDecompositions(Drawable, TermTable):
         columns["low"], columns["high"] = [i.low for i in first], [i.high for i in first]
         columns["p_holm"] = list(self.pvalues(self.names[0]).values())
         return columns
+
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        found = self.decompositions.values()
+        return self._columns() | {name: [d._shown_term(name) for d in found] for name in self.names}
 
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))

@@ -18,6 +18,7 @@ from scoreprism._core.frames import make_frame
 from scoreprism._core.labels import parse_groups
 from scoreprism._core.progress import tracked
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
+from scoreprism._document.model import Cell, make_range
 from scoreprism._document.result import Contributions, Drawable, TermTable
 from scoreprism._document.result_json import (
     FLOORED,
@@ -689,6 +690,21 @@ class Decomposition(Drawable, Noted, TermTable):
             columns["high"] = [interval.high for interval in intervals]
         columns["share"] = shares
         return columns
+
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        """The table with muted estimates left out, as in the summary: what is known of them stands instead."""
+        columns = self._columns()
+        for place, name in enumerate(self.names):
+            if name in self.muted:
+                known = self._known(name, 0.95)
+                nothing = dict.fromkeys(("estimate", "std_error", "share"), math.nan)
+                for key, value in {**nothing, "low": known.low, "high": known.high}.items():
+                    columns[key][place] = value
+        return columns
+
+    def _shown_term(self, name: str, confidence_level: float = 0.95) -> Cell:
+        """An estimate; where it is muted, what is known of it."""
+        return make_range(*self._known(name, confidence_level)) if name in self.muted else self.terms[name]
 
     def _title(self) -> str:
         how = "exact, on a finite population" if self._population else f"{write_count(self.n)} rows"

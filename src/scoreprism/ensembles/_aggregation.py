@@ -10,12 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_random_state
+from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_random_state, parse_share
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.model import Block
 from scoreprism._document.result import Drawable, TermTable
 from scoreprism._document.result_json import encode
-from scoreprism._findings.finding import Finding, announce, collect_findings, doubts, of_severity, select, settle
+from scoreprism._findings.finding import (
+    MIN_GAIN,
+    Finding,
+    announce,
+    collect_findings,
+    doubts,
+    of_severity,
+    select,
+    settle,
+)
 from scoreprism._findings.wording import write_pvalue
 from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
@@ -184,6 +193,8 @@ class AggregationDecomposition(Drawable, TermTable):
         What the aggregate is.
     confidence_level : float
         Confidence level of bounds and advice.
+    min_gain : float
+        Share of the loss below which a gain is not worth a change.
 
     Examples
     --------
@@ -203,6 +214,7 @@ class AggregationDecomposition(Drawable, TermTable):
     gap: AveragingGap | None
     aggregate: str
     confidence_level: float
+    min_gain: float
     _ensemble: Ensemble
     _seed: int
 
@@ -271,6 +283,10 @@ class AggregationDecomposition(Drawable, TermTable):
             columns[name] = [d.terms[name] for d in both.values()]
         return columns
 
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        found = self.comparison.decompositions.values()
+        return self._columns() | {name: [d._shown_term(name) for d in found] for name in self.names}
+
     def _title(self) -> str:
         return f"{self.decomposition.loss!s} loss of {self.aggregate} and its {len(self.members)} members"
 
@@ -301,6 +317,7 @@ def aggregation_decomposition(
     cv: object = 5,
     form: str = "debiased",
     confidence_level: float = 0.95,
+    min_gain: float = MIN_GAIN,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     pos_label: object = None,
@@ -351,6 +368,8 @@ def aggregation_decomposition(
         How rows are filled.
     confidence_level : float, default=0.95
         Confidence level of bounds, intervals and advice.
+    min_gain : float, default=0.01
+        Share of the loss below which a gain is not worth a change.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     groups : array-like of shape (n,), optional
@@ -386,17 +405,14 @@ def aggregation_decomposition(
     """
     chosen = get_loss(loss)
     parse_choice(form, FORMS, "form")
-    confidence = parse_confidence(confidence_level)
+    confidence, worth = parse_confidence(confidence_level), parse_share(min_gain, "min_gain")
     seed = int(parse_random_state(random_state).integers(2**62))
     folds = list(cv) if hasattr(cv, "__next__") else cv  # type: ignore[call-overload]
     rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
     above = {"X": X, "q": q}
     ensemble = parse_ensemble(y_true, y_proba, X, aggregate, rows | above, weights=weights, seed=seed, cv=folds)
     distance = parse_clip(clip, ensemble.sample.k)
-    levels = (
-        ensemble.block,
-        *(confidence_level for confidence_level in ensemble.sample.levels if confidence_level.name == "Q"),
-    )
+    levels = (ensemble.block, *(level for level in ensemble.sample.levels if level.name == "Q"))
     ensemble = replace(ensemble, sample=replace(ensemble.sample, X=None, levels=()))  # the result keeps no features
     fit = ChainFit.of(
         replace(ensemble.alone, levels=levels), calibrator=calibrator, reference=reference, cv=folds,
@@ -412,7 +428,7 @@ def aggregation_decomposition(
     return AggregationDecomposition(
         whole.names, backend, whole, Comparison(whole.names, backend, members),
         _actions(fit, ensemble, score_law, chain, chosen, distance, confidence),
-        None if ensemble.shares is None else gap_of(ensemble), ensemble.aggregate, confidence, ensemble, seed,
+        None if ensemble.shares is None else gap_of(ensemble), ensemble.aggregate, confidence, worth, ensemble, seed,
     )  # fmt: skip
 
 
@@ -490,20 +506,17 @@ def _conclude(found: AggregationDecomposition) -> Iterator[Finding]:
         "confidence_level": found.confidence_level,
         "subject": found.aggregate,
     }
-    of_whole = whole._concluded(found.confidence_level)
+    of_whole = whole._concluded(found.confidence_level, found.min_gain)
     yield from (one.about(found.aggregate) for one in of_whole if one.term == "reliability")
-    stacking = (
-        found.actions.least("stack", "recalibrate", found.confidence_level) if "stack" in found.actions.names else 0.0
-    )
-    if stacking > 0.0:
-        yield Finding("stack", low=stacking, **about)
+    stacking = list(_on_action(found, "stack", "recalibrate", about)) if "stack" in found.actions.names else []
+    yield from stacking
     doubted = doubts(whole.findings)
     if 2 in doubted:
         yield Finding("term_doubtful", term="projection", because=doubted[2])
         return
     projection = whole._inference("projection").lower_bound(found.confidence_level).value
     if projection > 0.0:
-        yield from _on_projection(found, projection, about, stacked=stacking > 0.0)
+        yield from _on_projection(found, projection, about, stacked=bool(stacking))
     elif found.sufficiency is not None and found.sufficiency.pvalue < 1.0 - found.confidence_level:
         yield Finding("members_insufficient", pvalue=found.sufficiency.pvalue, **about)
     else:
@@ -511,13 +524,25 @@ def _conclude(found: AggregationDecomposition) -> Iterator[Finding]:
     yield from (one for one in of_whole if one.term == "grouping" and one.severity == "action")
 
 
+def _on_action(found: AggregationDecomposition, action: str, over: str, about: dict[str, Any]) -> Iterator[Finding]:
+    """What an action gains over another: to be done where its lower bound is worth it, else the size is open."""
+    least = found.actions.least(action, over, found.confidence_level)
+    if least <= 0.0:
+        return
+    kind = {"stack": "stack", "keep the vector": "keep_members"}[action]
+    if least >= found.min_gain * found.decomposition.risk:
+        yield Finding(kind, low=least, **about)
+        return
+    facts = {"action": kind, "min_gain": found.min_gain}
+    yield Finding("members_size_open", low=least, high=found.actions.gain(action, over).high, **about, facts=facts)
+
+
 def _on_projection(
     found: AggregationDecomposition, least: float, about: dict[str, Any], *, stacked: bool
 ) -> Iterator[Finding]:
     """Members know more than their aggregate: something richer than a stacker may use it."""
     over, what = ("stack", "stacking") if stacked else ("recalibrate", f"recalibrating {found.aggregate}")
-    beyond = found.actions.least("keep the vector", over, found.confidence_level)
-    if beyond > 0.0:
-        yield Finding("keep_members", low=beyond, **{**about, "subject": what})
-    elif not stacked:
+    beyond = list(_on_action(found, "keep the vector", over, {**about, "subject": what}))
+    yield from beyond
+    if not beyond and not stacked:
         yield Finding("members_know_more", low=least, **about)

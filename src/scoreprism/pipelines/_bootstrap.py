@@ -239,10 +239,11 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         known, facts = self.interval(GAIN), {"loss": str(self.loss)}
         if not math.isfinite(known.low):
             return Finding("recalibration_undecided", facts=facts)
-        pays = "pays" if known.low > 0.0 else "costs" if known.high < 0.0 else "undecided"
+        kind = "recalibration_costs" if known.high < 0.0 else "recalibration_undecided"
+        kind = "recalibration_pays" if known.low > 0.0 else kind
         gain = self.terms[GAIN]
         about: dict[str, Any] = {"value": gain, "low": known.low, "high": known.high, "confidence_level": 0.95}
-        return Finding(f"recalibration_{pays}", **about, facts=facts)
+        return Finding(kind, **about, facts=facts)
 
     @property
     def advice(self) -> str:

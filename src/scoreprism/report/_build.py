@@ -30,19 +30,19 @@ from scoreprism.report._method_section import method
 from scoreprism.report._models_section import models
 from scoreprism.report._recalibration_section import recalibration
 from scoreprism.report._report import SECTIONS, ModelResult, Report
+from scoreprism.report._segment_section import SegmentColumn, attach, find_columns
 from scoreprism.report._segment_section import segments as by_segment
 from scoreprism.report._subject import Case, RowSubject, Subject, fit_subject
 from scoreprism.report._sum_subject import SumSubject, fit_sums
 from scoreprism.report._verdict_section import verdict
 from scoreprism.scale import Sums
 
-#: What makes each section; a section that needs rows is None where only sums are known. The verdict is made last.
+#: What makes each section; one that needs rows is None where only sums are known. Segments, verdict and method follow.
 _MAKERS: dict[str, Callable[[Case], Section | None]] = {
     "calibration": calibration,
     "recalibration": recalibration,
     "grouping": grouping,
     "decisions": decisions,
-    "segments": by_segment,
     "models": models,
 }
 #: Sections that sums can fill; the others need rows.
@@ -210,14 +210,14 @@ def fit_case(
 def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, choices: Mapping[str, Any]) -> Report:
     """The sections that were asked for; the verdict after the others, because it hears of everything they found."""
     wanted = [key for key in _MAKERS if key in asked]
-    made: dict[str, Section] = {}
+    made: dict[str, Section | None] = {}
     with collect_findings() as found:
         for key in tracked(wanted, len(wanted), "report"):
-            section = _MAKERS[key](case)
-            if section is not None:
-                made[key] = section
-        results = {name: _result(case, model, asked) for name, model in case.models.items()}
-    parts = made["segments"].findings if "segments" in made else ()
+            made[key] = _MAKERS[key](case)
+        columns = find_columns(case) if "segments" in asked else {}
+        made["segments"] = by_segment(case, columns)
+        results = {name: _result(case, model, asked, columns.get(name, ())) for name, model in case.models.items()}
+    parts = () if made["segments"] is None else made["segments"].findings
     found += [
         one for one in parts if one.kind == "segment_miscalibrated" or (one.kind == "changed" and one.facts["periods"])
     ]
@@ -241,7 +241,7 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
         kind="report",
         title=title or f"Diagnosis of {', '.join(case.models)}",
         headline=write_headline(case),
-        sections=tuple(made[key] for key in SECTIONS if key in made),
+        sections=tuple(section for section in map(made.get, SECTIONS) if section is not None),
         models=results,
         origin=origin,
         settings=settings,
@@ -249,13 +249,16 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
     )
 
 
-def _result(case: Case, model: Subject, asked: Sequence[str]) -> ModelResult:
+def _result(case: Case, model: Subject, asked: Sequence[str], columns: Sequence[SegmentColumn]) -> ModelResult:
     """The results themselves, as far as they were asked for."""
+    decompositions = dict(model.decompositions)
+    if isinstance(model, SumSubject):
+        decompositions[case.loss] = attach(model.decompositions[case.loss], columns)
     tests = {"calibration": model.calibration}
     if model.grouping is not None:
         tests["grouping"] = model.grouping
     return ModelResult(
-        dict(model.decompositions),
+        decompositions,
         tests,
         model.metrics if "calibration" in asked else None,
         model.map if isinstance(model, RowSubject) and "recalibration" in asked else None,

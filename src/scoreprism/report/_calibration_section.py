@@ -85,21 +85,21 @@ def _shown(case: Case) -> list[Subject]:
 def _find_lead(case: Case) -> list[Finding]:
     """Whether models are calibrated; of one, whether it predicts the right number of events, and how extreme it is."""
     model = case.first
-    found = [_find_calibration(one) for one in case.models.values()]
+    found = [_find_calibration(case, one) for one in case.models.values()]
     if not case.binary or len(case.models) > 1:
         return found
     ratio = _measure(model, "observed_expected_ratio", "event_bias")
     slope = _measure(model, "calibration_slope", "score_spread")
     found += [] if ratio is None else [ratio.with_facts(sign=_side(ratio))]
     if slope is not None and _side(slope) and not model.certain:  # scores moved off 0 and 1 would make the slope
-        found.append(slope.with_facts(sign=_side(slope), shown=model.miscalibrated))
+        found.append(slope.with_facts(sign=_side(slope), shown=case.is_miscalibrated(model)))
     return found
 
 
-def _find_calibration(model: Subject) -> Finding:
-    kind = "miscalibrated_by_bound" if model.miscalibrated else "calibration_not_refuted"
-    kind = "calibration_refuted" if model.refuted else kind
-    return Finding(kind, model=model.name, pvalue=model.calibration.pvalue, confidence_level=model.level)
+def _find_calibration(case: Case, model: Subject) -> Finding:
+    kind = "miscalibrated_by_bound" if case.is_miscalibrated(model) else "calibration_not_refuted"
+    kind = "calibration_refuted" if case.is_refuted(model) else kind
+    return Finding(kind, model=model.name, pvalue=case.pvalues["calibration"][model.name], confidence_level=model.level)
 
 
 def _measure(model: Subject, metric: str, kind: str) -> Finding | None:
@@ -163,16 +163,12 @@ def _curve_table(curves: list[ReliabilityCurve]) -> Table:
         ends = curve.band == "confidence" and curve.low is not None and curve.high is not None
         for i in thin(curve.x.size):
             band = make_range(curve.low[i], curve.high[i]) if ends else None  # type: ignore[index]
-            rows.append((curve.name, float(curve.x[i]), float(curve.y[i]), band))
+            rows.append((curve.name if len(curves) > 1 else None, float(curve.x[i]), float(curve.y[i]), band))
     columns = [
         ("model", "model", "text"), ("score", "predicted", "short"), ("rate", "observed", "short"),
         ("interval", f"{write_percent(curves[0].confidence_level)} interval", "short"),
     ]  # fmt: skip
-    keep = [i for i in range(4) if not (i == 3 and all(row[3] is None for row in rows)) and (i or len(curves) > 1)]
-    rows = [tuple(row[i] for i in keep) for row in rows]
-    return make_table(
-        "reliability-data", "Observed rate against predicted probability", [columns[i] for i in keep], rows
-    )
+    return make_table("reliability-data", "Observed rate against predicted probability", columns, rows)
 
 
 def _by_class(curve: ReliabilityCurve) -> Any:
@@ -255,14 +251,15 @@ def _metric_cell(model: Subject, name: str) -> Any:
 
 def tests_table(case: Case) -> Table:
     """Tests of calibration, and of what features add."""
-    found = [(model.name, test) for model in case.models.values() for test in model.tests]
+    found = [(model, test) for model in case.models.values() for test in model.tests]
     rows = [
-        (name, test.about.lower(), _TESTS.get(test.method, test.method), _statistic(test), test.pvalue)
-        for name, test in found
-    ]
+        (model.name, test.about.lower(), _TESTS.get(test.method, test.method), _statistic(test), test.pvalue,
+         _adjusted(case, model, test))
+        for model, test in found
+    ]  # fmt: skip
     columns = [
         ("model", "model", "text"), ("about", "of", "text"), ("method", "test", "text"),
-        ("statistic", "statistic", "short"), ("pvalue", "p-value", "pvalue"),
+        ("statistic", "statistic", "short"), ("pvalue", "p-value", "pvalue"), ("pvalue_holm", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     grouping = "; features add nothing to the score (grouping)" if any(t.about == "Grouping" for _, t in found) else ""
     note = (
@@ -270,6 +267,13 @@ def tests_table(case: Case) -> Table:
         "calibration, and with many rows a small one says nothing about size: see the terms."
     )
     return make_table("tests", "Tests", columns, rows, note)
+
+
+def _adjusted(case: Case, model: Subject, test: TestResult) -> float | None:
+    """The p-value that conclusions go by, of several models."""
+    about = test.about.lower()
+    known = len(case.models) > 1 and test.method == getattr(model, about).method
+    return case.pvalues[about][model.name] if known else None
 
 
 def _statistic(test: TestResult) -> float | None:

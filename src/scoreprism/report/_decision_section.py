@@ -40,17 +40,17 @@ def _find_benefit(case: Case, benefit: NetBenefit) -> Finding:
     about: dict[str, Any] = {"model": benefit.name, "confidence_level": case.level}
     if not estimated.any():
         return Finding("net_benefit", **about)
-    low, high = _between(benefit, shown if shown.any() else estimated)
-    return Finding("net_benefit", low=low, high=high, **about, facts={"shown": bool(shown.any())})
+    ends = _between(benefit, shown if shown.any() else estimated)
+    return Finding("net_benefit", **about, facts={"thresholds": list(ends), "shown": bool(shown.any())})
 
 
 def _find_cost(case: Case) -> Finding:
     """What miscalibration costs decisions at most, and where most if there is any."""
     found = case.first.decision_loss
     about: dict[str, Any] = {"model": case.first.name, "high": float(found.bound), "confidence_level": case.level}
-    if not case.first.miscalibrated:
+    if not case.is_miscalibrated(case.first):
         return Finding("decision_cost", **about)
-    return Finding("decision_cost", value=float(found.value), low=float(found.threshold), **about)
+    return Finding("decision_cost", value=float(found.value), **about, facts={"threshold": float(found.threshold)})
 
 
 def _between(benefit: NetBenefit, holds: Any) -> tuple[float, float]:

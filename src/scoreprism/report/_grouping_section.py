@@ -93,14 +93,14 @@ def _overview(case: Case) -> Table:
     rows = []
     for name, model in case.models.items():
         result = model.basis(case.loss)
-        term, test = result.names[1], model.grouping
+        term = result.names[1]
         doubted = is_doubted(result, 1, 2) is not None or not np.isfinite(result.risk)
         least = None if doubted else max(result._inference(term).lower_bound(case.level).value, 0.0)
         share = least / result.risk if least and result.risk > 0.0 else None
-        rows.append((name, Range(least), share, None if test is None else test.pvalue))
+        rows.append((name, Range(least), share, case.pvalues["grouping"].get(name)))
     columns = [
         ("model", "model", "text"), ("bound", f"gain ({write_percent(case.level)})", "loss"),
-        ("share", "share of the loss", "share"), ("pvalue", "p (test)", "pvalue"),
+        ("share", "share of the loss", "share"), ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     title = write_title(f"What a better model of these features would gain ({case.loss} loss)", case.mark)
     return make_table("grouping-models", title, columns, rows)

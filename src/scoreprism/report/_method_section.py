@@ -63,12 +63,12 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
     blocks: list[Block] = [facts_table(facts), *([] if case.has_rows else [_exactness(case)]), *_tables(case, model.k)]
     blocks += [Callout(one) for one in case.findings if one.severity == "provenance"]
     blocks += [Paragraph(note) for note in case.notes]
-    same = f"with seed {case.seed}: the same data, versions and choices give it again, to the last digit"
+    same = f"with seed {case.seed}. The same data, versions and choices give the same numbers"
     if case.has_rows:
-        said = f"Every number here was computed from {write_count(model.n)} rows {same}."
+        said = f"Computed from {write_count(model.n)} rows {same}."
     else:
-        rows = f"sums over {write_count(model.n)} rows, which were read where they are and never held in memory"
-        said = f"Every number here was computed from {rows}, {same}."
+        rows = f"sums over {write_count(model.n)} rows, which were read where they are and never held in memory,"
+        said = f"Computed from {rows} {same}, up to rounding: engines add rows in any order."
     return Section("method", SECTIONS["method"], (), (Paragraph(said), *blocks))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -30,32 +31,34 @@ def models(case: Case) -> Section | None:
     comparison = Comparison(next(iter(found.values())).names, None, found)
     blocks: list[Block] = [_plane(case), _differences(case, comparison)]
     blocks += [] if comparison.floored is None else [_differences(case, comparison.floored)]
-    return Section("models", SECTIONS["models"], tuple(_find_gap(case, comparison)), tuple(blocks))
+    return Section("models", SECTIONS["models"], tuple(_find_gaps(case, comparison)), tuple(blocks))
 
 
-def _find_gap(case: Case, comparison: Comparison) -> list[Finding]:
-    """The first two models; at the floor where one of them is infinite."""
-    best, second = comparison.ranking()[:2]
-    basis, said = comparison, []
-    if not np.isfinite(comparison[second].risk):
-        infinite = [name for name in (best, second) if not np.isfinite(comparison[name].risk)]
-        said = [one.about(name) for name in infinite for one in select(comparison[name].findings, "infinite_loss")]
-        if np.isfinite(comparison[best].risk):
-            ahead = Finding("best_model", model=best, value=comparison[best].risk, facts={"loss": case.loss})
-            return [ahead, *said]
+def _find_gaps(case: Case, comparison: Comparison) -> list[Finding]:
+    """The best model, and how far the others are behind; all at the floor, where the loss of each is infinite."""
+    infinite = [name for name in comparison.ranking() if not np.isfinite(comparison[name].risk)]
+    said = [one.about(name) for name in infinite for one in select(comparison[name].findings, "infinite_loss")]
+    if len(infinite) == len(comparison.decompositions):
         if comparison.floored is None:
             return said
-        basis = comparison.floored
-        best, second = basis.ranking()[:2]
-    gap = basis.difference(second, best)
-    low, high = gap_interval(gap, case.level)
-    floor = basis[best].floor
+        comparison, infinite = comparison.floored, []
+    first, last = ([], said) if infinite else (said, [])
+    best, *others = [name for name in comparison.ranking() if name not in infinite]
+    floor = comparison[best].floor
     facts = {"loss": case.loss, **({} if floor is None else {"floor": floor})}
-    ahead = Finding("best_model", model=best, value=basis[best].risk, facts=facts)
-    late = Finding(
-        "behind", model=second, subject=best, value=gap.risk, low=low, high=high, confidence_level=case.level
-    )
-    return [*said, ahead, late]
+    found = [*first, Finding("best_model", model=best, value=comparison[best].risk, facts=facts)]
+    gaps = [
+        Finding("behind", model=name, subject=best, value=gap.risk, low=low, high=high, confidence_level=case.level)
+        for name, gap in ((name, comparison.difference(name, best)) for name in others)
+        for low, high in [gap_interval(gap, case.level)]
+    ]
+    alike = [one for one in gaps if not (one.low or 0.0) > 0.0]
+    if len(alike) == 1:
+        found.append(replace(alike[0], kind="not_worse", facts={"others": [alike[0].model]}))
+    elif alike:
+        facts = {"others": [one.model for one in alike]}
+        found.append(Finding("not_worse", subject=best, confidence_level=case.level, facts=facts))
+    return [*found, *(one for one in gaps if one not in alike), *last]
 
 
 def _mark(comparison: Comparison) -> str:

@@ -53,11 +53,6 @@ def write_title(title: str, mark: str) -> str:
     return f"{title}, {mark}" if mark else title
 
 
-def estimate_cell(result: Decomposition, term: str, level: float) -> Cell:
-    """An estimate alone; where it is muted, the bound that is known."""
-    return make_range(*result._known(term, level)) if term in result.muted else result.terms[term]
-
-
 def known_cell(result: Decomposition, term: str, level: float) -> Cell:
     """An estimate with what is known of it."""
     import math

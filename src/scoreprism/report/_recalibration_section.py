@@ -44,20 +44,24 @@ def recalibration(case: Case) -> Section | None:
     for name, model in case.models.items():
         failed = model.maps.failed.items()
         blocks += [Callout(Finding("left_out", model=name, subject=one, facts={"reason": why})) for one, why in failed]
-    return Section("recalibration", SECTIONS["recalibration"], (_find_gain(case),), tuple(blocks))
+    return Section(
+        "recalibration",
+        SECTIONS["recalibration"],
+        tuple(_find_gain(case, model) for model in case.models.values()),
+        tuple(blocks),
+    )
 
 
-def _find_gain(case: Case) -> Finding:
+def _find_gain(case: Case, model: RowSubject) -> Finding:
     """The gain of the map that chooses inside each fold; the best of several looks better than it is."""
-    model = case.first
     maps = model.maps
     gain, best = maps.of(maps.honest, case.loss), maps.best
     facts = {
         "loss": case.loss, "before": gain.before, "after": gain.after, "chooses": maps.chooses,
-        "identity": getattr(model.map, "selected_", "") == "identity", "miscalibrated": model.miscalibrated,
+        "identity": getattr(model.map, "selected_", "") == "identity", "miscalibrated": case.is_miscalibrated(model),
     }  # fmt: skip
     facts |= {} if best in (CHOOSER, maps.honest) else {"best": best}
-    about = {"value": gain.gain, "low": gain.low, "high": gain.high, "confidence_level": case.level}
+    about: dict[str, Any] = {"value": gain.gain, "low": gain.low, "high": gain.high, "confidence_level": case.level}
     return Finding("map_gain", model=model.name, subject=best, **about, facts=facts)
 
 

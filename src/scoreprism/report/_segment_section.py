@@ -17,12 +17,12 @@ from scoreprism._document.model import Block, Callout, Figure, Section, Table, m
 from scoreprism._estimation.decompose_by import decompose_segments
 from scoreprism._findings.finding import Finding, of_severity
 from scoreprism._findings.wording import plural, write_percent, write_share
-from scoreprism._kernels.holm import MARKED, holm
+from scoreprism._kernels.holm import MARKED, holm_by_name
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism.decomposition import SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError, ScoreprismWarning
 from scoreprism.report._evidence import alpha_of
-from scoreprism.report._pieces import estimate_cell, figure, write_title
+from scoreprism.report._pieces import figure, write_title
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case, RowSubject, Subject
 from scoreprism.report._sum_subject import SummedScores, SumSubject
@@ -88,9 +88,20 @@ class SegmentColumn:
     findings: tuple[Finding, ...]  # what was left out
 
 
-def segments(case: Case) -> Section | None:
+def find_columns(case: Case) -> dict[str, list[SegmentColumn]]:
+    """Every column of segments, and the periods, of each model."""
+    return {name: list(_columns(case, model)) for name, model in case.models.items()}
+
+
+def attach(found: ScaledDecomposition, columns: Sequence[SegmentColumn]) -> ScaledDecomposition:
+    """A decomposition from sums with its periods, and its segments where they are of one column."""
+    periods = [column.found for column in columns if column.is_time]
+    groups = [column.found for column in columns if not column.is_time]
+    return replace(found, periods=periods[0] if periods else None, segments=groups[0] if len(groups) == 1 else None)
+
+
+def segments(case: Case, every: Mapping[str, Sequence[SegmentColumn]]) -> Section | None:
     """The sixth section: every model; the first ones in full, the rest in a table."""
-    every = {name: list(_columns(case, model)) for name, model in case.models.items()}
     if not any(every.values()):
         return None
     lead: list[Finding] = []
@@ -121,13 +132,14 @@ def _columns(case: Case, model: Subject) -> Iterator[SegmentColumn]:
 
 def _adjust(columns: Sequence[SegmentColumn]) -> dict[tuple[str, Any], float]:
     """Evidence of miscalibration in each segment, adjusted by Holm's method over all segments of all columns."""
-    raw = {
-        (column.title, segment): result._inference("reliability").pvalue()
-        for column in columns
-        if column.found is not None
-        for segment, result in (column.found.floored or column.found).decompositions.items()
-    }
-    return dict(zip(raw, holm(list(raw.values())), strict=True))
+    return holm_by_name(
+        {
+            (column.title, segment): result._inference("reliability").pvalue()
+            for column in columns
+            if column.found is not None
+            for segment, result in (column.found.floored or column.found).decompositions.items()
+        }
+    )
 
 
 def _find_lead(case: Case, model: Subject, columns: Sequence[SegmentColumn]) -> list[Finding]:
@@ -140,7 +152,7 @@ def _find_lead(case: Case, model: Subject, columns: Sequence[SegmentColumn]) -> 
     if wrong:
         found.append(Finding("segment_miscalibrated", **about, facts={"segments": wrong}))
     elif pvalues:
-        found.append(Finding("segments_none", **about, facts={"overall": model.miscalibrated}))
+        found.append(Finding("segments_none", **about, facts={"overall": case.is_miscalibrated(model)}))
     if small:
         facts = {"rarer": RAREST, **({"columns": small} if pvalues else {})}
         found.append(Finding("segments_too_small", model=model.name, n=LEAST, facts=facts))
@@ -204,20 +216,17 @@ def _segment_table(case: Case, column: SegmentColumn, pvalues: Mapping[Any, floa
     rows: list[tuple[Any, ...]] = []
     for segment, result in shown.decompositions.items():
         rates = column.rates.get(segment)
-        direction = () if rates is None else (
+        direction = (None,) * 4 if rates is None else (
             rates.observed, rates.expected, make_range(rates.low, rates.high, rates.ratio), rates.direction
         )  # fmt: skip
         known = make_range(*result._known("reliability", case.level), result.terms["reliability"])
-        losses = (found[segment].risk, result.risk) if mark else (result.risk,)
-        others = [estimate_cell(result, name, case.level) for name in found.names[1:-1]]
-        p = pvalues[column.title, segment]
+        others = [result._shown_term(name, case.level) for name in found.names[1:-1]]
+        losses, p = (found[segment].risk, result.risk if mark else None), pvalues[column.title, segment]
         rows.append((str(segment).strip(), result.n, *direction, *losses, known, p, *others))
-    rated = bool(rows) and all(segment in column.rates for segment in shown.decompositions)
     columns = [
-        ("segment", column.title, "text"), ("rows", "rows", "count"),
-        *([("observed", "event rate", "share"), ("expected", "mean score", "share"),
-           ("ratio", "observed:expected", "short"), ("direction", "predictions", "text")] if rated else []),
-        ("loss", f"{case.loss} loss", "loss"), *([("floored", mark, "loss")] if mark else []),
+        ("segment", column.title, "text"), ("rows", "rows", "count"), ("observed", "event rate", "share"),
+        ("expected", "mean score", "share"), ("ratio", "observed:expected", "short"),
+        ("direction", "predictions", "text"), ("loss", f"{case.loss} loss", "loss"), ("floored", mark, "loss"),
         ("reliability", f"reliability ({write_percent(case.level)})", "loss"), ("pvalue", "p (Holm)", "pvalue"),
         *((name, name, "loss") for name in found.names[1:-1]),
     ]  # fmt: skip

@@ -18,6 +18,7 @@ from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings, do
 from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._kernels.binomial import rate_interval
+from scoreprism._kernels.holm import holm_by_name
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
@@ -166,23 +167,6 @@ class Subject(ABC):
         """Where its laws came from."""
         return [one for one in self.main.findings if one.severity in ("provenance", "caution")]
 
-    @property
-    def refuted(self) -> bool:
-        """Whether the test of calibration rejects."""
-        return bool(self.calibration.pvalue <= alpha_of(self.level))
-
-    @property
-    def miscalibrated(self) -> bool:
-        """Whether miscalibration is shown, by the test or by the bound of its term."""
-        main = self.basis(next(iter(self.decompositions)))
-        doubted = any(level <= 1 for level in doubts(main.findings)) or not math.isfinite(main.risk)
-        return self.refuted or (not doubted and main._inference("reliability").lower_bound(self.level).value > 0.0)
-
-    def conclude(self, loss: str, min_gain: float) -> tuple[Finding, ...]:
-        """What to do about a loss, from bounds and from tests."""
-        grouping = None if self.grouping is None else self.grouping.pvalue
-        return self.decompositions[loss]._concluded(self.level, min_gain, self.calibration.pvalue, grouping)
-
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -223,9 +207,36 @@ class Case:
         return self.sample is not None
 
     @cached_property
+    def pvalues(self) -> dict[str, dict[str, float]]:
+        """P-values of the tests of "calibration" and "grouping" by model, adjusted over the models (Holm)."""
+        tests = {about: {name: getattr(model, about) for name, model in self.models.items()}
+                 for about in ("calibration", "grouping")}  # fmt: skip
+        return {
+            about: holm_by_name({name: test.pvalue for name, test in by_model.items() if test is not None})
+            for about, by_model in tests.items()
+        }
+
+    @cached_property
     def conclusions(self) -> dict[str, tuple[Finding, ...]]:
-        """What to do about each model."""
-        return {name: model.conclude(self.loss, self.min_gain) for name, model in self.models.items()}
+        """What to do about each model, from bounds and from tests."""
+        calibration, grouping = self.pvalues["calibration"], self.pvalues["grouping"]
+        return {
+            name: model.decompositions[self.loss]._concluded(
+                self.level, self.min_gain, calibration[name], grouping.get(name)
+            )
+            for name, model in self.models.items()
+        }
+
+    def is_refuted(self, model: Subject) -> bool:
+        """Whether the test of calibration rejects."""
+        return bool(self.pvalues["calibration"][model.name] <= alpha_of(self.level))
+
+    def is_miscalibrated(self, model: Subject) -> bool:
+        """Whether miscalibration is shown, by the test or by the bound of its term."""
+        main = model.basis(self.loss)
+        doubted = any(level <= 1 for level in doubts(main.findings)) or not math.isfinite(main.risk)
+        bound = 0.0 if doubted else main._inference("reliability").lower_bound(self.level).value
+        return self.is_refuted(model) or bound > 0.0
 
     @property
     def mark(self) -> str:

@@ -57,15 +57,12 @@ def glance_table(case: Case) -> Table:
         known = case.has_rows and model is not order[0] and math.isfinite(model.basis(case.loss).risk)
         gap = make_range(*behind(case, order[0], model, floored=bool(mark))) if known else None
         step = say_step(case.conclusions[model.name])
-        rows.append((model.name, step, found.risk, floored, gap, model.calibration.pvalue))
+        rows.append((model.name, step, found.risk, floored, gap, case.pvalues["calibration"][model.name]))
     columns = [
         ("model", "model", "text"), ("next", "next step", "text"), ("loss", f"{case.loss} loss", "loss"),
         ("floored", mark, "loss"), ("behind", f"behind the best ({write_percent(case.level)})", "signed"),
-        ("pvalue", "calibrated? p", "pvalue"),
+        ("pvalue", "p of calibration (Holm)", "pvalue"),
     ]  # fmt: skip
-    left_out = {"" if mark else "floored", "" if case.has_rows else "behind"}
-    keep = [i for i, column in enumerate(columns) if column[0] not in left_out]
-    columns, rows = [columns[i] for i in keep], [tuple(row[i] for i in keep) for row in rows]
     note = "" if case.has_rows else "Sums do not show whether losses differ by more than chance: compare on rows."
     if mark:
         how = ", and all differences," if case.has_rows else ""
@@ -76,7 +73,7 @@ def glance_table(case: Case) -> Table:
 def terms_table(case: Case) -> Table:
     """The terms of all models and losses; of one model and one loss, a line for each term."""
     shown = [
-        (model.name, loss, result)
+        (model.name if len(case.models) > 1 else None, loss, result)
         for model in case.models.values()
         for name, found in model.decompositions.items()
         for loss, result in beside(name, found).items()
@@ -90,8 +87,6 @@ def terms_table(case: Case) -> Table:
         ("model", "model", "text"), ("loss", "loss", "text"), ("value", "value", "loss"),
         *((term, term, "loss") for term in names),
     ]  # fmt: skip
-    if len(case.models) == 1:
-        columns, rows = columns[1:], [row[1:] for row in rows]
     note = (
         f"In brackets what is known at {write_percent(case.level)} confidence: an interval, or the bound data can give."
     )

@@ -136,8 +136,8 @@ def _warn_outside(calibrator: Calibrator, scores: FloatArray) -> None:
     outside = 0 if calibrator.provenance_ is None else int(calibrator.provenance_.outside(seen).sum())
     if outside:
         least, most = calibrator.provenance_.ranges[0]  # type: ignore[union-attr]
-        facts = {"total": int(scores.size)}
-        announce(Finding("extrapolated", n=outside, low=float(least), high=float(most), facts=facts))
+        facts = {"total": int(scores.size), "range": [float(least), float(most)]}
+        announce(Finding("extrapolated", n=outside, facts=facts))
 
 
 # ── engines that run Python ─────────────────────────────────────────────────────────────────────────
