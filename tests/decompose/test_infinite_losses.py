@@ -392,7 +392,7 @@ def test_report_on_several_models():
     only = summarize(y, {"twenty": s, "ten": ten}, sections=sections)
     assert only.headline.startswith("The log loss of every model is infinite")
     assert MARK in only.headline
-    assert [one.kind for one in only["models"].lead] == ["infinite_loss", "infinite_loss", "best_model", "behind"]
+    assert [one.kind for one in only["models"].lead] == ["infinite_loss", "infinite_loss", "best_model", "not_worse"]
     assert only["models"].lead[2].facts["floor"] == FLOOR
 
 

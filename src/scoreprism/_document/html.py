@@ -98,13 +98,13 @@ class _Numbering:
         ]
 
     def blocks(self, section: Section) -> Iterator[dict[str, Any]]:
-        """Blocks in order; callouts that follow each other are one list."""
-        for called, group in groupby(section.blocks, lambda block: isinstance(block, Callout)):
-            if called:
+        """Blocks in order; callouts that follow each other are one list, tables and figures one row where they fit."""
+        for kind, group in groupby(section.blocks, _run):
+            if kind is Callout:
                 said = [{"kind": one.kind, "word": WORDS[one.kind], "text": one.text} for one in group]  # type: ignore[union-attr]
                 yield {"kind": "notices", "notices": said}
             else:
-                yield from map(self.block, group)
+                yield {"kind": "row", "blocks": list(map(self.block, group))}
 
     def block(self, block: Block) -> dict[str, Any]:
         """A table, a figure or words."""
@@ -133,6 +133,11 @@ class _Numbering:
             "wide": 'class="plot w' in svg,
             "data": None if figure.data is None else _data(figure.data, f"{key}-data"),
         }
+
+
+def _run(block: Block) -> type:
+    """What a block stands in one list or row with."""
+    return Callout if isinstance(block, Callout) else Paragraph if isinstance(block, Paragraph) else Block
 
 
 def _data(table: Table, key: str) -> dict[str, Any]:
