@@ -1,6 +1,5 @@
 """``python -m benchmarks.reports [NAME …] [--out FOLDER]``: CPU seconds and page sizes of reports on eight inputs.
 
-Only public names are used, so that an older version can be timed with the same recipe: put its ``src`` on PYTHONPATH.
 ``--out`` keeps the pages.
 """
 

@@ -499,8 +499,8 @@ def test_reports_from_sums_keep_segments_and_periods():
         {"y": (rng.random(n) < p**1.3).astype(int), "s": p, "g": rng.choice(["a", "b"], n), "t": rng.integers(1, 4, n)}
     )
     sums = [
-        scale.summarize(rows, target="y", score="s", by="g"),
-        scale.summarize(rows, target="y", score="s", time="t"),
+        scale.aggregate(rows, target="y", score="s", segments="g"),
+        scale.aggregate(rows, target="y", score="s", time="t"),
     ]
     report = summarize_sums({"s": sums})
     found = report.models["s"].decompositions["log"]

@@ -100,7 +100,7 @@ class _Numbering:
     def blocks(self, section: Section) -> Iterator[dict[str, Any]]:
         """Blocks in order; callouts that follow each other are one list, tables and figures one row where they fit."""
         for kind, group in groupby(section.blocks, _run):
-            if kind is Callout:
+            if kind == "notices":
                 said = [{"kind": one.kind, "word": WORDS[one.kind], "text": one.text} for one in group]  # type: ignore[union-attr]
                 yield {"kind": "notices", "notices": said}
             else:
@@ -135,9 +135,9 @@ class _Numbering:
         }
 
 
-def _run(block: Block) -> type:
-    """What a block stands in one list or row with."""
-    return Callout if isinstance(block, Callout) else Paragraph if isinstance(block, Paragraph) else Block
+def _run(block: Block) -> str:
+    """What blocks that follow each other stand in together."""
+    return "notices" if isinstance(block, Callout) else "words" if isinstance(block, Paragraph) else "row"
 
 
 def _data(table: Table, key: str) -> dict[str, Any]:
