@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from scoreprism.decomposition._finite import FiniteModel
+from scoreprism import FiniteModel
 from scoreprism.losses import LOSSES, BetaLoss, CostWeighted, Elementary, ProperLoss, PseudoSpherical, Tsallis, get_loss
 
 settings.register_profile("default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

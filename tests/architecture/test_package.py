@@ -94,31 +94,6 @@ def test_public_names_are_typed_and_documented():
                 assert ">>>" in (thing.__doc__ or ""), name
 
 
-def test_demo(tmp_path, monkeypatch):
-    """The report of four models; numbers are those of the library on the same rows."""
-    from scoreprism.cli._example import example_predictions
-
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, ["demo"])
-    assert result.exit_code == 0, result.output
-    page = (tmp_path / "scoreprism-demo.html").read_text(encoding="utf-8")
-    for word in ("logistic", "forest", "average", "stacking", "recalibrat"):
-        assert word in result.output
-        assert word in page
-    rows = example_predictions()
-    four = {name: rows[name] for name in ("logistic", "forest", "average", "stacking")}
-    direct = scoreprism.compare(rows["default"], four, rows[:, 5:], random_state=0)["logistic"]
-    assert f"{direct.risk:.4f}" in result.output
-    assert f"{direct.terms['reliability']:.4f}" in page
-    assert "grouping" in direct.muted
-    assert f"{direct.terms['grouping']:.4f}" not in page
-    assert "Hofmann" in page
-    (tmp_path / "scoreprism-demo.html").write_text(page + "a word of my own", encoding="utf-8")
-    again = CliRunner().invoke(main, ["demo"])  # its own page would be replaced: tests/cli/test_strangers.py
-    assert again.exit_code == 2
-    assert "--force" in again.output
-
-
 def test_losses_command_lists_the_table():
     result = CliRunner().invoke(main, ["losses"])
     assert result.exit_code == 0

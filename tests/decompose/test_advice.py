@@ -10,8 +10,8 @@ import pytest
 
 import scoreprism
 from scoreprism import scale
-from scoreprism._findings.wording import write_amount
 from scoreprism.losses import get_loss
+from tests.findings import amount
 
 
 def rough(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -45,7 +45,7 @@ def test_what_is_not_known_for_any_shape_is_not_said_of_any_shape():
         first = replace(found, _calibration=lambda p=p: p).summary().findings[0]
         assert (first.kind, first.pvalue, first.high) == (kind, p, smooth)
         assert first.facts["ends"] == [["smooth", smooth]]
-        assert f"{write_amount(smooth)} (" in first.text
+        assert f"{amount(smooth)} (" in first.text
         assert "if the calibration curve is smooth" in first.text
 
 
@@ -58,12 +58,12 @@ def test_sentences_give_the_end_that_holds_for_any_shape():
     doubtful = replace(found, _calibration=lambda: 0.003).summary().findings[0]
     assert (doubtful.kind, doubtful.low, doubtful.high) == ("recalibrate_size_open", 0.0, widest)
     assert doubtful.text.startswith("The scores are miscalibrated (p = 0.003), but the size of the gain is open: ")
-    assert f"recalibrating gains between 0 and {write_amount(widest)} (" in doubtful.text
+    assert f"recalibrating gains between 0 and {amount(widest)} (" in doubtful.text
     assert "smooth" not in doubtful.text
     calm = replace(found, _calibration=lambda: 0.4).summary().findings[0]
     assert (calm.kind, calm.high) == ("no_miscalibration", widest)
-    assert f"at most {write_amount(smooth)} (" in calm.text
-    assert f"at most {write_amount(widest)} (" in calm.text
+    assert f"at most {amount(smooth)} (" in calm.text
+    assert f"at most {amount(widest)} (" in calm.text
     assert "whatever its shape" in calm.text
 
 

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from scoreprism import Chain, Decomposition, Level, decompose
-from scoreprism._core.simplex import one_hot
-from scoreprism._fitting.fitted_laws import leaves
-from scoreprism._kernels.term_intervals import Ends, WhatIf
 from scoreprism.calibrators import SelectedCalibrator
 from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import LOSSES, get_loss
@@ -138,7 +135,7 @@ def test_the_second_order_term_of_three_classes_by_a_double_loop(loss, clustered
     distance = ((np.sqrt(s)[:, None] - np.sqrt(s)) ** 2).sum(axis=2)
     near = distance <= np.sort(distance, axis=1)[:, count : count + 1]  # the row itself, and so many others
     floor = 0.5 / count
-    residual = one_hot(y, 3) - law
+    residual = np.eye(3)[y] - law
     q = {
         "brier": residual,
         "log": residual / np.sqrt(2 * np.maximum(law, floor)),
@@ -161,22 +158,9 @@ def test_squared_residuals_are_second_derivatives_of_the_entropy(name):
     if q is None:
         assert name not in ("brier", "log", "spherical", "tsallis", "ranked-probability")
         return
-    step = h * (one_hot(y, 3) - law)
+    step = h * (np.eye(3)[y] - law)
     second = (loss.entropy(law + step) - 2 * loss.entropy(law) + loss.entropy(law - step)) / h**2
     assert (q**2).sum(axis=1) == pytest.approx(-0.5 * second, rel=1e-5)
-
-
-def test_leaves_hold_neighbours():
-    """At most so many rows, equal rows together, and near each other: a tenth of the spread of all, in three classes."""
-    points = np.sqrt(np.random.default_rng(0).dirichlet(np.ones(3), 2000))
-    leaf = leaves(points, 60)
-    size = np.bincount(leaf)
-    assert size.max() <= 60
-    assert size.min() >= 15
-    inside = np.mean([np.var(points[leaf == one], axis=0).sum() for one in range(size.size)])
-    assert inside < 0.1 * np.var(points, axis=0).sum()
-    same = np.repeat(points[:10], 100, axis=0)
-    assert np.unique(leaves(same, 60)).size == 10
 
 
 # ── against the prototype of the design ─────────────────────────────────────────────────────────────
@@ -338,26 +322,6 @@ def test_differences_of_two_models_by_hand():
     assert (smooth.method, any_shape.method) == ("smooth, paired", "any shape, paired")
     clt = d.interval("reliability", method="clt")
     assert clt.high == pytest.approx(d.terms["reliability"] + Z2 * d.std_error["reliability"], abs=1e-14)
-
-
-def test_few_rows_that_carry_the_variance():
-    """n_eff = (Σx²)²/Σx⁴ of centred rows, and by the law C whichever is less (8.6)."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=200)
-    gains, share = np.stack([rows, rows]), np.full((2, 200), 0.5)
-    one = np.ones(200)
-    found = Ends.of(rows, WhatIf(gains, share), [one] * 4, None, clustered=False)
-    x = rows - rows.mean()
-    assert found.effective_rows == pytest.approx((x**2).sum() ** 2 / (x**4).sum(), rel=1e-12)
-    spike = np.where(np.arange(200) == 7, 50.0, rows)
-    assert Ends.of(spike, WhatIf(gains, share), [one] * 4, None, clustered=False).effective_rows < 2
-    rare = np.stack([rows, np.full(200, 50.0)])  # an outcome of one in 10,000 that none of the rows had
-    law = np.stack([np.full(200, 0.9999), np.full(200, 0.0001)])
-    found = Ends.of(rows, WhatIf(rare, law), [one] * 4, None, clustered=False)
-    assert found.effective_rows < 2
-    assert found.model_error > error(rows, one)
-    assert found.error(error(rows, one)) == found.model_error
-    assert found.reach(2.0) == pytest.approx(2.0 + min(found.skewness, 1.0) * 9 / 6)
 
 
 # ── where there is none ─────────────────────────────────────────────────────────────────────────────

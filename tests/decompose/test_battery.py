@@ -38,7 +38,6 @@ from sklearn.linear_model import LogisticRegression
 
 import scoreprism as sp
 from scoreprism import calibrators, curves, displays, ensembles, inference, metrics, pipelines, references, scale
-from scoreprism._core.simplex import as_vector
 from scoreprism.cli import main
 from scoreprism.exceptions import DoubleUseWarning, InputError, ScoreprismError, ScoreprismWarning
 
@@ -374,12 +373,17 @@ def members(g: Given) -> dict[str, Any]:
     return {"a": g.p, "b": OTHER[: len(g.p)] if few else OTHER}
 
 
+def positive(law: Any) -> Any:
+    """P(Y = 1) of a law of two classes."""
+    return law if np.ndim(law) == 1 else law[:, 1]
+
+
 def ensemble(function: Callable[..., Any], **options: Any) -> Surface:
     return Surface(lambda g: function(g.y, members(g), **options, **given_weight(g)))
 
 
 def pool(function: Callable[..., Any], **options: Any) -> Surface:
-    return Surface(lambda g: as_vector(function(members(g), **options)), takes=("law",))
+    return Surface(lambda g: positive(function(members(g), **options)), takes=("law",))
 
 
 def combiner(made: type) -> Surface:
@@ -564,10 +568,10 @@ SURFACES: dict[str, Surface] = {
             .terms
         )
     ),
-    "decomposition.Level": Surface(lambda g: as_vector(sp.Level("S", g.p).law), ("law",), apart=ANY_LENGTH),
+    "decomposition.Level": Surface(lambda g: positive(sp.Level("S", g.p).law), ("law",), apart=ANY_LENGTH),
     "decomposition.FiniteModel": Surface(finite_model, ("law",)),
     "decomposition.Sample": simple(
-        lambda y, p, **o: [(s := sp.Sample.of(y, p, **o)).mean(as_vector(s.prediction)), s.mean(s.y)]
+        lambda y, p, **o: [(s := sp.Sample.of(y, p, **o)).mean(positive(s.prediction)), s.mean(s.y)]
     ),
     "decomposition.corp_decomposition": simple(lambda y, p, **o: sp.corp_decomposition(y, p, **BRIER, **o).terms),
     "decomposition.resolution_decomposition": Surface(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import warnings
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from scoreprism import Chain, Decomposition, FiniteModel, Level, Sample, get_loss, resolution_decomposition
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import LogLoss, from_loss
+from scoreprism.report import Column, Table
 from tests.conftest import EVERY_LOSS, classes_of, laws
 
 every_loss = pytest.mark.parametrize("loss", EVERY_LOSS, ids=str)
@@ -490,41 +490,27 @@ def test_a_total_is_over_the_rows_that_have_weight():
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "digits", "shown"),
+    ("kind", "value", "digits", "shown"),
     [
-        ("rows", 12345, 5, "12,345"),
-        ("n", 12345, 5, "12,345"),
-        ("groups", 12345, 5, "12345"),  # a whole number may be a name: only rows are counted in thousands
-        ("rows", "some", 5, "some"),
-        ("estimate", 0.0123456789, 8, "0.01234568"),
-        ("estimate", -0.0123456789, 5, "−0.01235"),
-        ("estimate", 12345.678, 2, "12,345.68"),
-        ("p_holm", 0.0123456789, 8, "0.012"),  # a p-value has three decimals beside finer terms
-        ("p_holm", 9.9e-4, 8, "< 0.001"),
-        ("p_holm", 1e-3, 8, "0.001"),
+        ("count", 12345, 5, "12,345"),
+        ("whole", 12345, 5, "12345"),  # a whole number may be a name: only rows are counted in thousands
+        ("count", "some", 5, "some"),
+        ("number", 0.0123456789, 8, "0.01234568"),
+        ("number", -0.0123456789, 5, "−0.01235"),
+        ("number", 12345.678, 2, "12,345.68"),
+        ("pvalue", 0.0123456789, 8, "0.012"),  # a p-value has three decimals beside finer terms
+        ("pvalue", 9.9e-4, 8, "< 0.001"),
+        ("pvalue", 1e-3, 8, "0.001"),
         ("share", 0.12345, 5, "12.3 %"),
-        ("estimate", float("nan"), 5, "–"),
-        ("estimate", float("-inf"), 5, "−∞"),
-        ("estimate", -1e-9, 5, "0.00000"),  # no minus before nothing
+        ("number", float("nan"), 5, "–"),
+        ("number", float("-inf"), 5, "−∞"),
+        ("number", -1e-9, 5, "0.00000"),  # no minus before nothing
     ],
 )
-def test_cells_of_tables(column, value, digits, shown):
+def test_cells_of_tables(kind, value, digits, shown):
     """Shares in percent, rows in groups of three digits, everything else to five decimals or more."""
-    from scoreprism._document.result import Result
-
-    class One(Result):
-        def _columns(self):
-            return {"name": ["a"], column: [value]}
-
-        def _title(self):
-            return "One"
-
-        def _decimals(self):
-            return digits
-
-    ((_, cell),) = One()._table().shown()
-    assert cell == shown
-    assert f">{html.escape(cell)}</td>" in One()._repr_html_()
+    columns = (Column("name", "name", "text"), Column("cell", "cell", kind))
+    assert Table("one", "One", columns, (("a", value),), "", digits).shown() == [["a", shown]]
 
 
 def test_a_page_shows_names_at_the_left_and_rules_the_head():

@@ -10,10 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreprism import corp_decomposition, resolution_decomposition
-from scoreprism._kernels.isotonic import isotonic_fit
+from scoreprism._kernels import isotonic
 from scoreprism.exceptions import InputError, UnavailableError
 
 Y, S = [0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9]
+
+
+def isotonic_law(y, score, weight=None):
+    """The in-sample isotonic law of CORP, row by row; 0 in rows without weight."""
+    chain = corp_decomposition(y, score, sample_weight=weight, loss="brier", classes=[0, 1]).chain
+    return chain.sample.by_given_row(chain.levels[1].law, 0.0)
 
 
 def rational_pav(score, y, weight):
@@ -39,11 +45,11 @@ def rational_pav(score, y, weight):
 def test_isotonic_equals_exact_rational_pav(rows):
     score, y, weight = (np.array(v) for v in zip(*rows, strict=True))
     exact = rational_pav(score.tolist(), y.tolist(), weight.tolist())
-    fitted = isotonic_fit(score / 8, y.astype(float), weight.astype(float))
+    fitted = isotonic_law(y, score / 8, weight)
     for s, w, value in zip(score, weight, fitted, strict=True):
         if w > 0:
             assert value == pytest.approx(float(exact[s]), abs=1e-15)
-    ordered = fitted[np.argsort(score, kind="stable")]
+    ordered = fitted[weight > 0][np.argsort(score[weight > 0], kind="stable")]
     assert (np.diff(ordered) >= -1e-15).all()
 
 
@@ -54,7 +60,7 @@ def test_isotonic_equals_scikit_learn():
     rng = np.random.default_rng(0)
     s, y, w = rng.integers(0, 40, 500) / 40, rng.integers(0, 2, 500).astype(float), rng.random(500)
     np.testing.assert_allclose(
-        isotonic_fit(s, y, w), IsotonicRegression().fit(s, y, sample_weight=w).predict(s), atol=1e-12
+        isotonic_law(y, s, w), IsotonicRegression().fit(s, y, sample_weight=w).predict(s), atol=1e-12
     )
 
 
@@ -146,7 +152,7 @@ def test_corp_and_resolution_agree_on_the_same_law():
     rng = np.random.default_rng(3)
     s = rng.random(100).round(1)
     y = (rng.random(100) < s).astype(int)
-    fitted = isotonic_fit(s, y.astype(float))
+    fitted = isotonic_law(y, s)
     a = corp_decomposition(y, np.clip(s, 0.01, 0.99), loss="log").terms.values()
     b = resolution_decomposition(y, np.clip(s, 0.01, 0.99), fitted, loss="log").terms.values()
     assert list(a) == pytest.approx(list(b), abs=1e-14)
@@ -166,22 +172,24 @@ def test_single_class_and_three_classes():
 @pytest.mark.filterwarnings("error")
 def test_many_rows_of_one_score_are_one_block():
     """Cells of the score axis do not help there; as many rows as make them worth a try."""
-    from scoreprism._kernels.isotonic import _MANY, isotonic_ladder
-
-    y = (np.arange(_MANY) % 4 == 0).astype(float)
+    y = (np.arange(isotonic._MANY) % 4 == 0).astype(float)
     for score in (0.3, 0.0, 1.0):
-        ladder = isotonic_ladder(np.full(_MANY, score), y)
-        assert [column.tolist() for column in ladder] == [[score], [score], [score], [_MANY], [_MANY / 4]]
+        ladder = isotonic.isotonic_ladder(np.full(isotonic._MANY, score), y)
+        assert [column.tolist() for column in ladder] == [
+            [score],
+            [score],
+            [score],
+            [isotonic._MANY],
+            [isotonic._MANY / 4],
+        ]
 
 
 @pytest.mark.filterwarnings("error")
 def test_scores_beyond_one_are_pooled_as_any():
     """np.unique says which rows are equal; margins and other scores need not lie in [0, 1]."""
-    from scoreprism._kernels.isotonic import pool_ties
-
     score, y = np.array([3.0, 0.5, 3.0, 70000.0, 0.5]), np.array([1.0, 0.0, 0.0, 1.0, 1.0])
     values, where = np.unique(score, return_inverse=True)
-    pooled = pool_ties(score, y)
+    pooled = isotonic.pool_ties(score, y)
     assert pooled.score.tolist() == values.tolist()
     assert pooled.weight.tolist() == np.bincount(where).tolist()
     assert pooled.events.tolist() == np.bincount(where, y).tolist()
@@ -190,20 +198,16 @@ def test_scores_beyond_one_are_pooled_as_any():
 @pytest.mark.parametrize(("low", "step"), [(0.1, 0.05), (0.0, 1e-310), (-8e304, 1e304), (3.0, 1e-15)])
 def test_locating_many_scores_counts_the_cuts_up_to_each(low, step):
     """The definition, #{cuts ≤ x}, at the cuts themselves and beside them, for widths that a grid can and cannot divide."""
-    from scoreprism._kernels.isotonic import locate
-
     cuts = low + step * np.arange(16.0)
     near = np.concatenate([cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf), [low - 1.0, cuts[-1] + 1.0]])
     x = np.tile(near, 4096 // near.size + 1)
-    np.testing.assert_array_equal(locate(cuts, x), (cuts <= x[:, None]).sum(axis=1))
+    np.testing.assert_array_equal(isotonic.locate(cuts, x), (cuts <= x[:, None]).sum(axis=1))
 
 
 def test_neighbouring_blocks_of_one_mean_are_one():
     """Means that differ by less than 1e-12 of themselves are one mean, rounded otherwise; both ends always stay."""
-    from scoreprism._kernels.isotonic import _without_ties
-
     edge = np.array([0, 2, 5, 9])
-    assert _without_ties(edge, np.array([0.2, 0.2 * (1 + 1e-14), 0.7])).tolist() == [0, 5, 9]
-    assert _without_ties(edge, np.array([0.2, 0.7, 0.7 * (1 + 1e-14)])).tolist() == [0, 2, 9]
-    assert _without_ties(edge, np.array([0.2, 0.2 * (1 + 1e-11), 0.7])).tolist() == [0, 2, 5, 9]
-    assert _without_ties(edge, np.array([0.0, 0.0, 0.0])).tolist() == [0, 9]
+    assert isotonic._without_ties(edge, np.array([0.2, 0.2 * (1 + 1e-14), 0.7])).tolist() == [0, 5, 9]
+    assert isotonic._without_ties(edge, np.array([0.2, 0.7, 0.7 * (1 + 1e-14)])).tolist() == [0, 2, 9]
+    assert isotonic._without_ties(edge, np.array([0.2, 0.2 * (1 + 1e-11), 0.7])).tolist() == [0, 2, 5, 9]
+    assert isotonic._without_ties(edge, np.array([0.0, 0.0, 0.0])).tolist() == [0, 9]

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreprism import corp_decomposition
-from scoreprism._core.resampling import Streams, count_rows
+from scoreprism._core import resampling
 from scoreprism._kernels import ranked as _ranked
-from scoreprism._kernels.ranked import Ranked, sums_of_draws
 from scoreprism.exceptions import InfiniteLossWarning, InputError
 from scoreprism.inference import CorpBootstrap, corp_bootstrap
 
@@ -29,7 +28,7 @@ def sample(n, seed=0, decimals=None):
 
 def counts(seed, replicate, n):
     """How often each row, in order of score and events first, is in a replicate."""
-    return count_rows(Streams.of(seed)(replicate), n)
+    return resampling.count_rows(resampling.Streams.of(seed)(replicate), n)
 
 
 def refitted(y, s, weight, loss):
@@ -121,11 +120,11 @@ def test_the_compiled_kernel_equals_the_definition(compiled, monkeypatch, n, dec
 def test_the_compiled_kernel_finds_the_same_fit(compiled):
     """Value by value: whether neighbours with equal means are one block or two is a matter of rounding."""
     y, s = sample(20000, seed=9)
-    ranked = Ranked.of(s, y, np.ones(20000))
+    ranked = _ranked.Ranked.of(s, y, np.ones(20000))
     kernel = _ranked.compiled_sums(ranked)
     for seed in range(20):
         (_, weight, events), (_, held, happened) = (
-            sums_of_draws(ranked, np.random.default_rng(seed)),
+            _ranked.sums_of_draws(ranked, np.random.default_rng(seed)),
             kernel(np.random.default_rng(seed)),
         )
         expected, found = (np.repeat(e / w, w.astype(int)) for e, w in ((events, weight), (happened, held)))
@@ -138,9 +137,9 @@ def test_the_kernels_are_the_same_before_they_are_compiled(monkeypatch):
     monkeypatch.setattr(_ranked, "_compiled", lambda: {function.__name__: function for function in functions})
     y, s = sample(300, seed=6, decimals=2)
     for weight in (None, np.random.default_rng(0).random(300)):
-        ranked = Ranked.of(s, y, np.arange(300.0), weight)
+        ranked = _ranked.Ranked.of(s, y, np.arange(300.0), weight)
         expected, found = (
-            sums_of_draws(ranked, np.random.default_rng(1)),
+            _ranked.sums_of_draws(ranked, np.random.default_rng(1)),
             _ranked.compiled_sums(ranked)(np.random.default_rng(1)),
         )
         for a, b in zip(expected, found, strict=True):

@@ -20,9 +20,6 @@ from sklearn.preprocessing import StandardScaler
 
 import scoreprism
 from scoreprism import Chain, Decomposition, Level, Sample, decompose
-from scoreprism._fitting.crossfit import REFITS, make_crossfit, split_blocks
-from scoreprism._kernels.term_intervals import bca
-from scoreprism._sample.fit_rows import fitting_weights
 from scoreprism.calibrators import IsotonicCalibrator, KernelCalibrator, PlattCalibrator, SelectedCalibrator
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import (
@@ -242,13 +239,12 @@ def test_calibration_split_by_hand():
     d = decompose(y[rows], s[rows], loss="brier", calibrator="platt", calibration=(s[held], y[held]), random_state=3)
     law = PlattCalibrator().fit(s[held], y[held]).calibrate(s[rows])
     assert d.level_losses[:, 1] == pytest.approx((law - y[rows]) ** 2, abs=1e-12)
-    from scoreprism._sample.fit_rows import FitRows
-
-    seed = int(np.random.default_rng(3).integers(2**62))
-    kept = split_blocks(FitRows(s[held], y[held], None, 2, "probability"), seed)
-    refits = np.stack([PlattCalibrator().fit(s[held][i], y[held][i]).calibrate(s[rows]) for i in kept])
-    spread = (REFITS - 1) / REFITS * ((refits - refits.mean(axis=0)) ** 2).sum(axis=0)
+    refits = d.chain.levels[1].folds
+    count = refits.shape[0]
+    spread = (count - 1) / count * ((refits - refits.mean(axis=0)) ** 2).sum(axis=0)
     assert d.level_spreads[:, 1] == pytest.approx(spread, abs=1e-12)
+    assert count > 1
+    assert not (refits == law).all(axis=1).any()
     assert (d.findings[0].kind, d.findings[0].subject, d.findings[0].level) == ("law_fitted", "platt", 1)
     assert d.notes[0] == "C = P(Y | S) is platt, fitted on the calibration split."
 
@@ -286,13 +282,10 @@ def test_calibration_split_speaks_the_labels_of_the_rows():
 
 
 def test_folds_do_not_look_at_outcomes():
-    from scoreprism._sample.fit_rows import FitRows
-
     rng = np.random.default_rng(0)
     s = rng.random(60)
-    homes = [
-        make_crossfit(5, FitRows(s, rng.integers(0, 2, 60), None, 2, "probability"), None, 7).home for _ in range(5)
-    ]
+    fits = [decompose(rng.integers(0, 2, 60), s, calibrator="platt", random_state=7).chain.fit for _ in range(5)]
+    homes = [fit.partitions.home[0] for fit in fits]
     assert all(np.array_equal(homes[0], home) for home in homes)
     assert np.bincount(homes[0]).tolist() == [12] * 5
 
@@ -365,11 +358,9 @@ def test_default_reference_finds_what_the_score_lost():
 
 def test_many_rows_are_fitted_on_cells(monkeypatch):
     """2048 cells and more in the tails: by .04 standard errors at most the terms differ from those of rows (8.1)."""
-    from scoreprism._fitting import fitted_laws as _fits
-
     _, y, s, _ = example(20_000)
     many = decompose_losses(y, s, losses=("log", "brier"))
-    monkeypatch.setattr(_fits, "_FEW", 1 << 20)
+    monkeypatch.setattr("scoreprism._fitting.fitted_laws._FEW", 1 << 20)
     exact = decompose_losses(y, s, losses=("log", "brier"))
     assert (
         many["log"].chain.levels[1].fits.cells.center.size < 4000 < exact["log"].chain.levels[1].fits.cells.center.size
@@ -416,8 +407,8 @@ def test_weights_in_the_thousands_leave_shrinkage_alone():
 
 
 def test_kish():
-    weight = np.array([0.5, 1.5, 1.0])
-    assert fitting_weights(weight).sum() == pytest.approx(9 / 3.5)  # (Σw)²/Σw²
+    sample = Sample.of([0, 1, 1], [0.2, 0.6, 0.7], sample_weight=[0.5, 1.5, 1.0])
+    assert sample.fit_rows().weight.sum() == pytest.approx(9 / 3.5)  # (Σw)²/Σw²
 
 
 def test_rows_without_weight_are_absent():
@@ -436,7 +427,7 @@ def test_rows_without_weight_are_absent():
 def test_groups_stay_together_and_widen_errors():
     _X, y, s, _ = example(100)
     thrice = np.repeat(np.arange(100), 3)
-    home = make_crossfit(5, _data(y[thrice], s[thrice]), thrice, 0).home
+    home = decompose(y[thrice], s[thrice], groups=thrice, calibrator="platt").chain.fit.partitions.home[0]
     assert all(np.unique(home[thrice == g]).size == 1 for g in range(100))
     folds = [(np.flatnonzero(home != f), np.flatnonzero(home == f)) for f in range(5)]
     clustered, plain = (
@@ -444,12 +435,6 @@ def test_groups_stay_together_and_widen_errors():
     )
     for term, error in plain.std_error.items():  # three copies of every row are one row
         assert clustered.std_error[term] == pytest.approx(np.sqrt(3) * error, rel=1e-9)
-
-
-def _data(y, s):
-    from scoreprism._sample.fit_rows import FitRows
-
-    return FitRows(s, y, None, 2, "probability")
 
 
 # ── splits of one's own ─────────────────────────────────────────────────────────────────────────────────
@@ -798,16 +783,6 @@ def test_envelope_reaches_as_far_as_any_map():
         d.interval("refinement", method="envelope")
 
 
-def test_bca_is_scipys():
-    """scipy.stats.bootstrap(method="BCa") on the same replicates of a mean."""
-    from scipy.stats import bootstrap
-
-    x = np.random.default_rng(0).exponential(size=40)
-    theirs = bootstrap((x,), np.mean, n_resamples=999, method="BCa", random_state=np.random.default_rng(1))
-    ours = bca(float(x.mean()), theirs.bootstrap_distribution, x, 0.95)
-    assert (ours.low, ours.high) == pytest.approx(theirs.confidence_interval, abs=1e-12)
-
-
 def test_bca_refits_with_the_folds_of_the_rows():
     _, y, s, _ = example(200)
     d = decompose(y, s, loss="brier", calibrator="platt", random_state=0)
@@ -933,36 +908,22 @@ def test_nearly_certain_outcomes_are_pointed_out():
 # ── what a candidate map says of the reliability ────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_candidate_is_judged_by_its_rows(weighted):
+def test_a_candidate_is_judged_by_its_rows():
     """
-    Of the rows r = ℓ(S,y) − ℓ(C,y): mean, and se² = Σw²(r−r̄)²/(Σw)²; beside them the loss of C and its spread.
+    Of the rows r = ℓ(S,y) − ℓ(C,y): mean, and se² = Σ(r−r̄)²/n²; beside them the loss of C and its spread.
 
-    The Brier spread of F fold laws is Σ(p_f − p̄)², times the factor of the fit (docs/statistics.md); of two
-    partitions, losses and spreads are the means of both.
+    The Brier spread of F fold laws is Σ(p_f − p̄)² (docs/statistics.md).
     """
-    from scoreprism._fitting.candidates import judge_candidate
-    from scoreprism._fitting.crossfit import FittedLaw
-    from scoreprism._fitting.fitted_laws import RowFits
-
-    rng = np.random.default_rng(0)
-    _, y, s, _ = example(200)
-    weight = rng.integers(0, 3, 200).astype(float) if weighted else None
-    laws = [0.9 * s + 0.05, 0.8 * s + 0.1]
-    folds = [np.clip(law + rng.normal(0.0, 0.02, (4, 200)), 0.01, 0.99) for law in laws]
-    parts = [FittedLaw(law, fold, 0.75) for law, fold in zip(laws, folds, strict=True)]
-    fits = RowFits(s, parts, rng.integers(0, 5, (2, 200)))
-    found = judge_candidate(Sample(y, {"s": s}, weight=weight), "c", fits, get_loss("brier"), None)
-    w = np.ones(200) if weight is None else weight
-    after = np.mean([(law - y) ** 2 for law in laws], axis=0)
-    rows = (s - y) ** 2 - after
-    mean = np.average(rows, weights=w)
-    assert found.name == "c"
-    assert found.difference == pytest.approx(mean, abs=1e-14)
-    assert found.loss == pytest.approx(np.average(after, weights=w), abs=1e-14)
-    assert found.std_error == pytest.approx(np.sqrt((w**2 * (rows - mean) ** 2).sum()) / w.sum(), rel=1e-10)
-    spread = 0.75 * np.mean([((fold - fold.mean(axis=0)) ** 2).sum(axis=0) for fold in folds], axis=0)
-    assert found.spread == pytest.approx(np.average(spread, weights=w), rel=1e-10)
+    _, y, s, _ = example()
+    folds = splits(400)
+    d = decompose(y, s, loss="brier", calibrator=SelectedCalibrator(candidates=["platt", "isotonic"]), cv=folds)
+    for make, found in zip((PlattCalibrator, IsotonicCalibrator), d.to_dict()["alternatives"], strict=True):
+        law, laws = by_hand(y, s, folds, make)
+        rows = (s - y) ** 2 - (law - y) ** 2
+        assert found["difference"] == pytest.approx(rows.mean(), abs=1e-12)
+        assert found["loss"] == pytest.approx(np.mean((law - y) ** 2), abs=1e-12)
+        assert found["std_error"] == pytest.approx(rows.std() / 20, rel=1e-9)
+        assert found["spread"] == pytest.approx(((laws - laws.mean(axis=0)) ** 2).sum(axis=0).mean(), abs=1e-12)
 
 
 def test_two_columns_of_a_law_between_levels_are_the_law_of_their_second():
@@ -976,20 +937,6 @@ def test_two_columns_of_a_law_between_levels_are_the_law_of_their_second():
     assert two.terms == pytest.approx(one.terms, abs=1e-12)
 
 
-def test_fitted_laws_stay_a_square_away_from_certainty():
-    """1/(2n)², n being the rows or the weight a law was fitted on; never more than 1/K."""
-    from scoreprism._fitting.candidates import floored
-    from scoreprism._sample.fit_rows import FitRows
-
-    law, codes, rows = np.array([0.0, 1.0, 0.3]), np.array([0, 1, 1]), np.arange(2)
-    plain = FitRows(law, codes, None, 2, "probability")
-    assert floored(law, plain, rows) == pytest.approx([1 / 16, 15 / 16, 0.3], abs=1e-15)  # (1/(2·2))²
-    weighed = FitRows(law, codes, np.array([2.0, 3.0, 4.0]), 2, "probability")
-    assert floored(law, weighed, rows) == pytest.approx([0.01, 0.99, 0.3], abs=1e-15)  # (1/(2·5))²
-    light = FitRows(law, codes, np.array([0.1, 0.1, 4.0]), 2, "probability")
-    assert floored(law, light, rows) == pytest.approx([0.25, 0.75, 0.3], abs=1e-15)  # as one row at least
-
-
 def test_a_resample_of_every_row_once_gives_the_terms_of_a_mixture():
     """Maps with less than half a percent in every fold are left out and the others' shares scaled up."""
     _, y, s, _ = example(200)
@@ -1000,13 +947,6 @@ def test_a_resample_of_every_row_once_gives_the_terms_of_a_mixture():
 
 def test_a_column_that_a_coarser_level_has_is_taken_once():
     """A level's features contain those of the levels before, so repeating a column, missing values too, adds nothing."""
-    from scoreprism._fitting.information import _same
-
-    a, b = np.array([1.0, np.nan, 3.0]), np.array([1.0, np.nan, 3.0])
-    assert _same(a, b)
-    assert not _same(a, np.array([1.0, np.nan, 4.0]))
-    assert _same(np.array(["x", "y"]), np.array(["x", "y"]))
-    assert not _same(np.array([1, 0]), np.array([True, False]))
     X, y, s, _ = example(200)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
     frame.loc[::7, "a"] = np.nan
@@ -1061,14 +1001,3 @@ def test_a_reference_that_is_none_is_shown_by_eighty_characters():
         "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, interactions, boosting, or a classifier with "
         f"fit and predict_proba; got [{'0, ' * 26}0. For example 'auto'."
     )
-
-
-def test_mixtures_of_laws_sum_to_one_though_small_shares_are_dropped():
-    """A share below 1e-6 is left out; of several classes the rest is divided by what is left."""
-    from scoreprism._fitting.candidates import _mixture
-
-    laws = np.random.default_rng(0).dirichlet(np.ones(3), (2, 2, 5))  # candidates, models, rows
-    mixed = _mixture(list(laws), np.array([[1 - 9e-7, 9e-7], [0.25, 0.75]]))
-    assert mixed.sum(axis=2) == pytest.approx(np.ones((2, 5)), abs=1e-15)
-    assert mixed[0] == pytest.approx(laws[0, 0], abs=1e-15)
-    assert mixed[1] == pytest.approx(0.25 * laws[0, 1] + 0.75 * laws[1, 1], abs=1e-15)

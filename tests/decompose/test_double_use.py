@@ -34,8 +34,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
-from scoreprism._double_use import find_training_rows
-from scoreprism._double_use.chance import least_step, log_bounded, log_equal, log_near_zero, log_too_close
+from scoreprism._double_use import chance, find_training_rows
 from scoreprism.calibrators import RecalibratedClassifier
 from scoreprism.exceptions import DoubleUseWarning
 from tests.findings import select
@@ -350,7 +349,7 @@ def test_our_own_recalibrated_classifiers_are_looked_into():
 
 def test_equal_counts_are_at_most_as_likely_as_the_mode_of_a_multinomial_law():
     counts = np.array([3, 0, 5, 2])
-    assert log_equal(counts) == pytest.approx(stats.multinomial(10, counts / 10).logpmf(counts), rel=1e-12)
+    assert chance.log_equal(counts) == pytest.approx(stats.multinomial(10, counts / 10).logpmf(counts), rel=1e-12)
 
 
 @pytest.mark.parametrize("least", [True, False])
@@ -362,18 +361,18 @@ def test_bounds_hold_for_every_law_of_three_cells(counts, least):
     compare = np.greater_equal if least else np.less_equal
     inside = [c for c in every if compare(c, counts).all()]
     grid = [p for p in itertools.product(np.linspace(0, 1, 21), repeat=3) if abs(sum(p) - 1) < 1e-9]
-    chance = max(stats.multinomial(rows, p).pmf(inside).sum() if inside else 0.0 for p in grid)
-    bound = np.exp(log_bounded(np.array(counts), rows, least=least))
-    assert chance <= bound * (1 + 1e-9) + 1e-12
+    largest = max(stats.multinomial(rows, p).pmf(inside).sum() if inside else 0.0 for p in grid)
+    bound = np.exp(chance.log_bounded(np.array(counts), rows, least=least))
+    assert largest <= bound * (1 + 1e-9) + 1e-12
 
 
 def test_bounds_where_cells_are_many():
     """A thousand cells alike: the product of binomial tails, at most, and 0 where rows abound."""
     tails = 1000 * stats.binom(1000, 1e-3).logsf(0)
-    assert tails <= log_bounded(np.ones(1000), 1000, least=True) <= 0.995 * tails
-    assert log_bounded(np.ones(1000), 100_000, least=True) == pytest.approx(0.0, abs=1e-6)
-    assert log_bounded(np.full(1000, 100), 1000, least=False) == pytest.approx(0.0, abs=1e-6)
-    assert log_bounded(np.array([7]), 5, least=True) == -np.inf
+    assert tails <= chance.log_bounded(np.ones(1000), 1000, least=True) <= 0.995 * tails
+    assert chance.log_bounded(np.ones(1000), 100_000, least=True) == pytest.approx(0.0, abs=1e-6)
+    assert chance.log_bounded(np.full(1000, 100), 1000, least=False) == pytest.approx(0.0, abs=1e-6)
+    assert chance.log_bounded(np.array([7]), 5, least=True) == -np.inf
 
 
 def test_sums_near_zero():
@@ -382,21 +381,21 @@ def test_sums_near_zero():
     scores = rng.normal(size=(4000, 2))
     for total in (np.array([30.0, -20.0]), np.array([0.1, 0.2])):
         expected = np.log(-np.expm1(-0.5 * total @ np.linalg.solve(scores.T @ scores, total)))
-        assert log_near_zero(scores, total, scores, 4000) == pytest.approx(expected, rel=1e-6)
+        assert chance.log_near_zero(scores, total, scores, 4000) == pytest.approx(expected, rel=1e-6)
     coins = rng.choice([-1.0, 1.0], size=(4000, 1))
-    lattice = log_near_zero(coins, np.zeros(1), coins, 4000)
+    lattice = chance.log_near_zero(coins, np.zeros(1), coins, 4000)
     assert lattice == pytest.approx(stats.binom(4000, 0.5).logpmf(2000), rel=1e-3)
-    assert log_near_zero(np.zeros((5, 1)), np.zeros(1), np.zeros((5, 1)), 5) == 0.0
+    assert chance.log_near_zero(np.zeros((5, 1)), np.zeros(1), np.zeros((5, 1)), 5) == 0.0
 
 
 def test_steps_and_proportions():
-    assert least_step(np.array([0.1 + 0.2, 0.3, 1.3])) == pytest.approx(1.0)
-    assert least_step(np.ones(3)) == 1.0
+    assert chance.least_step(np.array([0.1 + 0.2, 0.3, 1.3])) == pytest.approx(1.0)
+    assert chance.least_step(np.ones(3)) == 1.0
     kept = np.array([40.0, 60.0, 100.0])
-    assert log_too_close(np.array([22.0, 28.0, 50.0]), kept) == pytest.approx(
+    assert chance.log_too_close(np.array([22.0, 28.0, 50.0]), kept) == pytest.approx(
         stats.chi2(2).logcdf(4 / 20 + 4 / 30), rel=1e-9
     )
-    assert log_too_close(np.array([1.0, 1.0]), np.array([1.0, 1.0])) == 0.0
+    assert chance.log_too_close(np.array([1.0, 1.0]), np.array([1.0, 1.0])) == 0.0
 
 
 def test_a_frozen_model_is_called_by_its_own_name():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scoreprism import Chain, FiniteModel, Level, resolution_decomposition
-from scoreprism._kernels.term_intervals import bca
+from scoreprism._kernels import term_intervals
 from scoreprism.exceptions import InputError, UnavailableError
 from tests.decompose.test_chain import sample
 
@@ -226,7 +226,7 @@ def test_bca_counts_half_of_the_replicates_that_equal_the_estimate():
     theirs = bootstrap((x,), np.mean, n_resamples=999, method="BCa", random_state=np.random.default_rng(1))
     replicates = theirs.bootstrap_distribution
     assert np.mean(replicates == x.mean()) > 0.1
-    ours = bca(float(x.mean()), replicates, x, 0.95)
+    ours = term_intervals.bca(float(x.mean()), replicates, x, 0.95)
     assert (ours.low, ours.high) == pytest.approx(theirs.confidence_interval, abs=1e-12)
 
 
@@ -235,7 +235,7 @@ def test_bca_counts_half_of_the_replicates_that_equal_the_estimate():
 )
 def test_bca_of_replicates_on_one_side_or_not_finite_is_undefined(replicates):
     """Efron (1987): the bias is the normal quantile of the share of replicates below, ±∞ where that is 0 or 1."""
-    interval = bca(0.0, np.array(replicates), np.array([-1.0, 0.0, 1.0]), 0.9)
+    interval = term_intervals.bca(0.0, np.array(replicates), np.array([-1.0, 0.0, 1.0]), 0.9)
     assert np.isnan([interval.low, interval.high]).all()
     assert (interval.confidence_level, interval.method) == (0.9, "bca")
 
@@ -249,7 +249,17 @@ def test_bca_by_hand():
     from scipy.stats import norm
 
     replicates = np.arange(1.0, 1000.0)
-    interval = bca(400.5, replicates, np.array([1.0, 1.0, 4.0]), 0.9)
+    interval = term_intervals.bca(400.5, replicates, np.array([1.0, 1.0, 4.0]), 0.9)
     z0, a, z = norm.ppf(400 / 999), 6.0 ** (-1.5), norm.ppf(0.95)
     low, high = (norm.cdf(z0 + (z0 + side) / (1.0 - a * (z0 + side))) for side in (-z, z))
     assert (interval.low, interval.high) == pytest.approx((1 + 998 * low, 1 + 998 * high), abs=1e-9)
+
+
+def test_bca_is_scipys():
+    """scipy.stats.bootstrap(method="BCa") on the same replicates of a mean."""
+    from scipy.stats import bootstrap
+
+    x = np.random.default_rng(0).exponential(size=40)
+    theirs = bootstrap((x,), np.mean, n_resamples=999, method="BCa", random_state=np.random.default_rng(1))
+    ours = term_intervals.bca(float(x.mean()), theirs.bootstrap_distribution, x, 0.95)
+    assert (ours.low, ours.high) == pytest.approx(theirs.confidence_interval, abs=1e-12)

@@ -11,9 +11,6 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from scoreprism import Sample, compare, decompose, decompose_by, make_report
-from scoreprism._fitting.crossfit import make_partitions
-from scoreprism._fitting.fitted_laws import ScoreCells
-from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import (
     IsotonicCalibrator,
     MonotoneSplineCalibrator,
@@ -25,8 +22,6 @@ from scoreprism.calibrators import (
 from scoreprism.ensembles import aggregation_decomposition, stagewise_decomposition
 from scoreprism.exceptions import InputError
 from scoreprism.inference import grouping_test
-
-SEED = int(np.random.default_rng(0).integers(2**62))  # what decompose(random_state=0) makes its folds from
 
 
 def rows(n=300, seed=0):
@@ -46,8 +41,10 @@ def classes(n=300, seed=0, *, tied=False):
     return rng.normal(size=(n, 2)), np.minimum(y, 2), law, rng
 
 
-def partitions_of(y, s, count=20, groups=None, folds=5):
-    return make_partitions(folds, FitRows(s, y, None, 2, "probability"), groups, SEED, count)[1]
+def partitions_of(y, s, X=None, **options):
+    """The partitions in which decompose() fits C."""
+    options = {"calibrator": "platt", "reference": "logistic", **options} if X is not None else options
+    return decompose(y, s, X, **{"calibrator": "platt", **options}).chain.fit.partitions
 
 
 # ── the partitions ──────────────────────────────────────────────────────────────────────────────────
@@ -79,8 +76,7 @@ def test_rows_of_the_same_score_and_outcome_are_told_apart_by_their_features():
     words, order = rng.permutation(np.repeat(["a", "b"], 50)), rng.permutation(100)
 
     def home(rows):
-        data = FitRows(s[rows], y[rows], None, 2, "probability")
-        return make_partitions(5, data, None, 3, 4, [x[rows], words[rows]])[1].home
+        return partitions_of(y[rows], s[rows], pd.DataFrame({"x": x[rows], "words": words[rows]})).home
 
     assert np.array_equal(home(order), home(np.arange(100))[:, order])
 
@@ -266,16 +262,6 @@ def test_permuted_rows_of_segments_and_models():
     assert (two.low, two.high) == pytest.approx((one.low, one.high), abs=1e-12 * first["a"].risk)
 
 
-def test_more_rows_than_features_are_cut_by():
-    """Cuts of a feature come from every so-manieth of its sorted values, not of its rows."""
-    from scoreprism._sample.features import Numeric
-
-    values = np.random.default_rng(0).exponential(size=150_000)
-    one, two = Numeric.fitted(values), Numeric.fitted(np.random.default_rng(1).permutation(values))
-    assert np.array_equal(one.cuts, two.cuts)
-    assert (one.center, one.scale) == (two.center, two.scale)
-
-
 # ── the seed ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -310,7 +296,7 @@ def test_the_seed_hardly_matters():
 
 def test_few_scores_are_their_own_cells():
     s = np.round(np.random.default_rng(0).random(5000), 2)
-    cells = ScoreCells.of(s)
+    cells = decompose((s > 0.5).astype(int), s, calibrator="platt").chain.levels[1].fits.cells
     assert np.array_equal(cells.center, np.unique(s))
     assert np.array_equal(cells.center[cells.cell], s)
     assert cells.single
@@ -322,7 +308,7 @@ def test_many_scores_are_pooled_and_ties_stay_together(n, most):
     """1024 cells of equal mass, 2048 from 8000 rows on (and cuts in the tails); a heavy score is a cell of its own."""
     rng = np.random.default_rng(0)
     s = np.where(rng.random(n) < 0.2, 0.25, rng.random(n))
-    cells = ScoreCells.of(s)
+    cells = decompose((s > 0.5).astype(int), s, calibrator="platt").chain.levels[1].fits.cells
     assert cells.center.size <= most + 4
     assert not cells.single
     heavy = np.unique(cells.cell[s == 0.25])
@@ -337,11 +323,9 @@ def test_many_scores_are_pooled_and_ties_stay_together(n, most):
 
 def test_pooling_moves_the_estimate_by_little(monkeypatch):
     """By less than .04 standard errors (STATISTICS 8.1)."""
-    from scoreprism._fitting import fitted_laws as _fits
-
     _, y, s, _ = rows(3000)
     pooled = decompose(y, s, loss="log")
-    monkeypatch.setattr(_fits, "_FEW", 1 << 20)
+    monkeypatch.setattr("scoreprism._fitting.fitted_laws._FEW", 1 << 20)
     exact = decompose(y, s, loss="log")
     assert pooled.chain.levels[1].fits.cells.center.size <= 1024 < exact.chain.levels[1].fits.cells.center.size == 3000
     assert pooled.terms["reliability"] == pytest.approx(
@@ -371,7 +355,8 @@ def test_a_map_that_deals_rows_to_folds_sees_rows_not_scores(calibrator, weighte
     y = (rng.random(900) < 0.2 + 0.3 * score).astype(int)
     sample = Sample.of(y, score, sample_weight=rng.integers(1, 4, 900).astype(float) if weighted else None)
     data = sample.fit_rows()
-    home, held = vars(make_partitions(5, data, None, SEED, 20)[1]).values()
+    partitions = decompose(sample, calibrator="platt").chain.fit.partitions
+    home, held = partitions.home, partitions.held
     before, after = (-np.log(np.where(y == 1, score, 1.0 - score)), np.zeros(900))
     for line in home[:4]:  # as many as a report looks at
         for fold in range(5):

@@ -149,12 +149,10 @@ def test_probmetrics_is_the_difference_form_of_a_chain(loss):
 @pytest.mark.parametrize("loss", list(PROBMETRICS))
 def test_probmetrics_is_decompose_with_its_folds(loss, monkeypatch):
     """Row by row to rounding; with rows pooled into cells of the score to .04 standard errors (docs/statistics.md)."""
-    from scoreprism._fitting import fitted_laws as _fits
-
     _, y, s, _ = example()
     options = {"calibrator": PlattCalibrator(), "cv": stratified(y, 3), "form": "difference"}
     pooled = decompose(y, s, loss=loss, **options)
     assert pooled.terms["reliability"] == pytest.approx(PROBMETRICS[loss], abs=0.04 * pooled.std_error["reliability"])
-    monkeypatch.setattr(_fits, "_FEW", y.size)
+    monkeypatch.setattr("scoreprism._fitting.fitted_laws._FEW", y.size)
     found = decompose(y, s, loss=loss, **options)
     assert found.terms["reliability"] == pytest.approx(PROBMETRICS[loss], abs=1e-9)

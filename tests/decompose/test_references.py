@@ -7,13 +7,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit, log_softmax
+from scipy.special import expit
 
-from scoreprism._kernels.logistic import fit_logistic
-from scoreprism._kernels.softmax import fit_softmax
-from scoreprism._learners.boosting import Growth, Search, boost, boost_pairs, find_pairs
-from scoreprism._learners.members import Task, mixing_weights
-from scoreprism._sample.features import BINS, Encoder, parse_features
+from scoreprism import Sample
+from scoreprism._learners import boosting, members
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
@@ -21,9 +18,19 @@ from scoreprism.references import MEMBERS, StackedReference, partition_lower_bou
 from tests.chains import decompose_losses
 
 
+def parse_features(X, n):
+    """Columns of X as a sample keeps them."""
+    (block,) = Sample.of(np.arange(n) % 2, np.full(n, 0.5), X).levels
+    return block.columns
+
+
 def features_of(X):
-    table = parse_features(X, len(X))
-    return Encoder.fitted(table)(table)
+    return encoder_of(X)(parse_features(X, len(X)))
+
+
+def encoder_of(X):
+    """What turns features into numbers and bins for the members of a stack."""
+    return StackedReference("calibrated").fit(X, np.arange(len(X)) % 2)._encoder
 
 
 # ── encoders ────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,7 +63,7 @@ def test_bins_keep_the_order_and_missing_values_are_bin_zero():
     x[:10] = np.nan
     codes = features_of(x[:, None]).codes[0]
     assert (codes[:10] == 0).all()
-    assert codes.max() <= BINS
+    assert codes.max() <= 31
     order = np.argsort(x[10:])
     assert (np.diff(codes[10:][order].astype(int)) >= 0).all()
     counts = np.bincount(codes[10:])[1:]
@@ -89,8 +96,8 @@ def test_numbers_and_times_in_disguise():
 
 def test_codes_of_new_rows_keep_their_columns():
     """Two categories in fit are one contrast; a third one later is 0, and the columns stay."""
-    table = parse_features(np.array(["a", "b"] * 20, dtype=object)[:, None], 40)
-    encoder = Encoder.fitted(table)
+    words = np.array(["a", "b"] * 20, dtype=object)[:, None]
+    encoder, table = encoder_of(words), parse_features(words, 40)
     assert encoder(table).design[0, :2].tolist() == [0.5, -0.5]
     assert encoder([np.array(["c"])]).design.tolist() == [[0.0]]
     fitted = StackedReference(("logistic",)).fit(np.array(["a", "b"] * 50)[:, None], np.arange(100) % 3 % 2)
@@ -118,39 +125,6 @@ def test_bad_features(X, text):
 # ── offsets ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_logistic_with_an_offset_is_scipys_minimum():
-    rng = np.random.default_rng(0)
-    x, offset = rng.normal(size=(3, 200)), rng.normal(size=200)
-    y = (rng.random(200) < 0.4).astype(float)
-    weight, penalty = rng.random(200) + 0.5, np.diag([1.0, 2.0, 0.0])
-
-    def value(beta):
-        eta = beta @ x + offset
-        return weight @ (np.logaddexp(0, eta) - y * eta) + 0.5 * beta @ penalty @ beta
-
-    best = minimize(value, np.zeros(3), method="BFGS", options={"gtol": 1e-9})
-    ours = fit_logistic(x, y, weight, penalty=penalty, offset=offset)
-    assert ours.coefficients == pytest.approx(best.x, abs=1e-5)
-    assert ours.loss <= best.fun + 1e-9
-
-
-def test_softmax_with_an_offset_is_scipys_minimum():
-    rng = np.random.default_rng(0)
-    x, offset = rng.normal(size=(150, 2)), rng.normal(size=(150, 3))
-    y, ridge = rng.integers(0, 3, 150), np.ones((2, 3))
-
-    def value(flat):
-        theta = flat.reshape(2, 3)
-        logs = log_softmax(x @ theta + offset, axis=1)
-        return -logs[np.arange(150), y].sum() + 0.5 * (theta**2).sum()
-
-    best = minimize(value, np.zeros(6), method="BFGS", options={"gtol": 1e-9})
-    tight = fit_softmax(x, y, None, np.zeros((2, 3)), ridge, offset=offset)
-    loose = fit_softmax(x, y, None, np.zeros((2, 3)), ridge, offset=offset, tight=False)
-    assert tight.ravel() == pytest.approx(best.x, abs=1e-5)
-    assert value(loose.ravel()) == pytest.approx(best.fun, rel=1e-5)
-
-
 # ── boosting ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -160,9 +134,9 @@ def test_one_tree_is_the_best_split_by_hand():
     y = (x >= 5).astype(float)
     y[::7] = 1 - y[::7]
     features = features_of(x[:, None])
-    growth = Growth(stages=1, rate=1.0, depth=1, ridge=1e-12, leaf=0.0)
+    growth = boosting.Growth(stages=1, rate=1.0, depth=1, ridge=1e-12, leaf=0.0)
     start = np.full(200, np.log(0.3 / 0.7))
-    fitted = boost(features, start, y, np.ones(200), growth, np.random.default_rng(0))
+    fitted = boosting.boost(features, start, y, np.ones(200), growth, np.random.default_rng(0))
     eta = next(iter(fitted.staged(features, start, (1,))))
     gains = [sum(((y - 0.3)[side].sum()) ** 2 / (0.21 * side.sum()) for side in (x <= c, x > c)) for c in range(7)]
     cut = int(np.argmax(gains))
@@ -175,7 +149,7 @@ def test_boosting_lowers_the_loss_stage_by_stage():
     X = rng.random((500, 3))
     y = (rng.random(500) < expit(4 * (X[:, 0] > 0.5) - 2)).astype(float)
     features, start = features_of(X), np.zeros(500)
-    fitted = boost(features, start, y, np.ones(500), Growth(stages=20), np.random.default_rng(0))
+    fitted = boosting.boost(features, start, y, np.ones(500), boosting.Growth(stages=20), np.random.default_rng(0))
     losses = [np.mean(np.logaddexp(0, eta) - y * eta) for eta in fitted.staged(features, start, tuple(range(1, 21)))]
     assert (np.diff([np.log(2), *losses]) < 0).all()
 
@@ -186,8 +160,8 @@ def test_categories_are_split_by_what_they_mean():
     word = rng.choice(list("abcdefgh"), 2000)
     y = np.isin(word, list("aceg")).astype(float)
     features = features_of(word[:, None])
-    growth = Growth(stages=1, rate=1.0, depth=1, ridge=1e-12, leaf=0.0)
-    fitted = boost(features, np.zeros(2000), y, np.ones(2000), growth, rng)
+    growth = boosting.Growth(stages=1, rate=1.0, depth=1, ridge=1e-12, leaf=0.0)
+    fitted = boosting.boost(features, np.zeros(2000), y, np.ones(2000), growth, rng)
     eta = next(iter(fitted.staged(features, np.zeros(2000), (1,))))
     assert np.array_equal(eta > 0, y == 1)
 
@@ -211,7 +185,7 @@ def test_every_member_gives_laws(name, k):
     rng = np.random.default_rng(0)
     features = features_of(rng.random((200, 3)))
     base = np.full(200, 0.4) if k == 2 else np.full((200, 3), 1 / 3)
-    task = Task(features, base, rng.integers(0, k, 200), rng.random(200), k)
+    task = members.Task(features, base, rng.integers(0, k, 200), rng.random(200), k)
     for law in MEMBERS[name](task, rng)(features, base):
         assert law.shape == base.shape
         assert ((law > 0) & (law < 1)).all()
@@ -222,7 +196,7 @@ def test_mixing_weights_are_the_best():
     """Against scipy's SLSQP on the same convex problem."""
     rng = np.random.default_rng(0)
     hits = rng.random((3, 400)) ** np.array([[1.0], [0.5], [2.0]])
-    ours = mixing_weights(hits, None, steps=5000)
+    ours = members.mixing_weights(hits, None, steps=5000)
 
     def value(share):
         return -np.log(share @ hits).mean()
@@ -244,8 +218,8 @@ def test_quadrants_by_hand():
     y = (X[:, 0] * X[:, 2] > 0).astype(float)
     y[::7] = 1 - y[::7]
     features, start = features_of(X), np.zeros(400)
-    growth = Growth(stages=1, rate=1.0, ridge=1e-12, leaf=0.0)
-    fitted = boost_pairs(features, start, y, np.ones(400), growth)
+    growth = boosting.Growth(stages=1, rate=1.0, ridge=1e-12, leaf=0.0)
+    fitted = boosting.boost_pairs(features, start, y, np.ones(400), growth)
     eta = next(iter(fitted.staged(features, start, (1,))))
     for a in (-1.0, 1.0):
         for b in (-1.0, 1.0):
@@ -260,7 +234,7 @@ def test_quadrants_end_at_the_cut_of_the_law():
     X = rng.random((4000, 4))
     y = ((X[:, 1] > 0.3) != (X[:, 3] > 0.8)).astype(float)
     features, start = features_of(X), np.zeros(4000)
-    fitted = boost_pairs(features, start, y, np.ones(4000), Growth(stages=1))
+    fitted = boosting.boost_pairs(features, start, y, np.ones(4000), boosting.Growth(stages=1))
     eta = next(iter(fitted.staged(features, start, (1,))))
     wrong = (eta > 0) != (y == 1)
     near = (np.abs(X[:, 1] - 0.3) < 2 / 31) | (np.abs(X[:, 3] - 0.8) < 2 / 31)
@@ -277,17 +251,17 @@ def test_pairs_that_interact_are_found_and_others_seldom(k):
         hit = rng.integers(0, k, 500)
         residual = np.stack([(hit == c) - 1 / k for c in range(k)]) if k > 2 else (hit - 0.5)[None]
         variance = np.full(len(residual), 500 / k if k > 2 else 125.0)
-        count.append(len(find_pairs(codes, residual, variance, Search())))
+        count.append(len(boosting.find_pairs(codes, residual, variance, boosting.Search())))
         sign = np.where((codes[4] > 15) == (codes[17] > 10), 1.0, -1.0)
         residual[0] += 0.3 * sign
-        found.append(find_pairs(codes, residual, variance, Search())[:1] == [(4, 17)])
+        found.append(boosting.find_pairs(codes, residual, variance, boosting.Search())[:1] == [(4, 17)])
     assert all(found)
     assert 0 < np.mean(count) < 1.0
 
 
 def test_a_column_that_does_not_vary_has_no_pairs():
     codes = np.stack([np.ones(100), np.arange(100) % 2 + 1, np.zeros(100)]).astype(np.uint8)
-    assert find_pairs(codes, np.ones((1, 100)), np.array([25.0]), Search()) == []
+    assert boosting.find_pairs(codes, np.ones((1, 100)), np.array([25.0]), boosting.Search()) == []
 
 
 def test_many_columns_and_rows_are_searched_in_part():
@@ -296,15 +270,15 @@ def test_many_columns_and_rows_are_searched_in_part():
     codes = rng.integers(1, 32, (40, 4000)).astype(np.uint8)
     high = codes > 15
     residual = 0.6 * (high[3] & high[31])[None] + rng.normal(0, 0.5, (1, 4000))
-    search = Search(columns=10, products=4000 * 30**2 / 3.5)
-    assert (3, 31) in find_pairs(codes, residual - residual.mean(), np.array([1000.0]), search)
+    search = boosting.Search(columns=10, products=4000 * 30**2 / 3.5)
+    assert (3, 31) in boosting.find_pairs(codes, residual - residual.mean(), np.array([1000.0]), search)
 
 
 def test_without_interactions_it_is_offset_boosting():
     """With this seed no pair is beyond chance (of six there is one in two fifths of samples)."""
     rng = np.random.default_rng(1)
     features, base = features_of(rng.random((400, 4))), np.full(400, 0.5)
-    task = Task(features, base, rng.integers(0, 2, 400), None, 2)
+    task = members.Task(features, base, rng.integers(0, 2, 400), None, 2)
     plain, paired = (MEMBERS[name](task, rng)(features, base) for name in ("offset-boosting", "interactions"))
     assert all(np.array_equal(a, b) for a, b in zip(plain, paired, strict=True))
 
@@ -325,7 +299,7 @@ def test_interactions_of_categories_with_missing_values_and_weights(k):
     y = (rng.random(4000) < law).astype(int) if k == 2 else (rng.random((4000, 1)) > law.cumsum(axis=1)).sum(axis=1)
     frame = pd.DataFrame({"noise": rng.random(4000), "word": word, "x": x, "more": rng.random(4000)})
     features, base = features_of(frame), np.full(law.shape, 1 / k)
-    task, far = Task(features, base, y, weight, k), np.abs(base - law).mean()
+    task, far = members.Task(features, base, y, weight, k), np.abs(base - law).mean()
     plain, paired = (MEMBERS[name](task, rng)(features, base) for name in ("offset-boosting", "interactions"))
     assert np.abs(plain[0] - law).mean() > 0.75 * far
     for after in paired:

@@ -9,19 +9,17 @@ import numpy as np
 import pytest
 
 from scoreprism import Chain, Decomposition, Level, decompose
-from scoreprism._findings.wording import write_amount, write_share
-from scoreprism.decomposition._conclusions import draw_conclusions
 from scoreprism.exceptions import OverfitWarning
 from scoreprism.inference import calibration_test
 from tests.chains import decompose_losses
-from tests.findings import select
+from tests.findings import amount, select
 
 AMOUNT = r"[0-9.e−]+ \([0-9.]+ %\)"
 
 
-def amount(value, risk):
+def part(value, risk):
     """A part of the loss, as sentences write it."""
-    return f"{write_amount(value)} ({write_share(value / risk)})"
+    return f"{amount(value)} ({amount(100 * value / risk, 2)} %)"
 
 
 def sigmoid(x):
@@ -52,7 +50,7 @@ def test_a_gain_that_is_shown():
     assert bound > 0
     first = d.summary().findings[0]
     assert (first.kind, first.low, first.value) == ("recalibrate", bound, d.risk)
-    assert first.text == f"Recalibrate: this gains at least {amount(bound, d.risk)} of the loss."
+    assert first.text == f"Recalibrate: this gains at least {part(bound, d.risk)} of the loss."
 
 
 def test_miscalibration_that_is_shown_and_a_gain_that_is_not():
@@ -67,7 +65,7 @@ def test_miscalibration_that_is_shown_and_a_gain_that_is_not():
     assert first.pvalue == d.calibration_pvalue
     assert first.text == (
         f"The scores are miscalibrated (p = {d.calibration_pvalue:.2g}), but the size of the gain is open: recalibrating "
-        f"gains between 0 and {amount(most, d.risk)} of the loss."
+        f"gains between 0 and {part(most, d.risk)} of the loss."
     )
     again = Decomposition.from_json(d.to_json())
     assert again.summary().findings == d.summary().findings
@@ -91,8 +89,8 @@ def test_nothing_that_is_shown_has_two_ends():
     assert (first.kind, first.high) == ("no_miscalibration", whatever)
     assert first.facts["ends"] == [["smooth", smooth], ["any", whatever]]
     assert first.text == (
-        f"No significant miscalibration was found: recalibrating gains at most {amount(smooth, d.risk)} if the "
-        f"calibration curve is smooth, and at most {amount(whatever, d.risk)} whatever its shape."
+        f"No significant miscalibration was found: recalibrating gains at most {part(smooth, d.risk)} if the "
+        f"calibration curve is smooth, and at most {part(whatever, d.risk)} whatever its shape."
     )
 
 
@@ -104,7 +102,7 @@ def test_ends_that_are_alike_are_said_as_one():
     assert smooth >= 0.9 * whatever
     (found,) = select(d.summary().findings, "no_miscalibration")
     assert found.facts["ends"] == [["", whatever]]
-    begin = f"No significant miscalibration was found: recalibrating gains at most {amount(whatever, d.risk)}."
+    begin = f"No significant miscalibration was found: recalibrating gains at most {part(whatever, d.risk)}."
     assert found.text.startswith(begin)
     assert "smooth" not in found.text
     assert "shape" not in found.text
@@ -136,8 +134,8 @@ def test_the_level_of_the_sentence_is_that_of_the_test():
     """At p = .02 the scores are called miscalibrated at 95 %, and at 99 % they are not."""
     y, s, _ = bold(500)
     d = decompose(y, s, loss="brier")
-    assert draw_conclusions(d, 0.95, calibration_pvalue=0.02)[0].kind == "recalibrate_size_open"
-    assert draw_conclusions(d, 0.99, calibration_pvalue=0.02)[0].kind == "no_miscalibration"
+    assert d.conclusions(0.95, calibration_pvalue=0.02)[0].kind == "recalibrate_size_open"
+    assert d.conclusions(0.99, calibration_pvalue=0.02)[0].kind == "no_miscalibration"
 
 
 def test_laws_that_were_given_are_said_to_be_smooth_or_nothing():
@@ -212,7 +210,7 @@ def test_grouping_that_is_large_is_not_muted():
     assert bound > 0.05
     (found,) = select(d.summary().findings, "information_gain")
     assert (found.term, found.low) == ("grouping", bound)
-    assert found.text == f"A better model of these features gains at least {amount(bound, d.risk)} of the loss."
+    assert found.text == f"A better model of these features gains at least {part(bound, d.risk)} of the loss."
 
 
 def test_a_reference_that_overfits_keeps_its_bound():

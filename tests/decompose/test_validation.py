@@ -13,13 +13,6 @@ from scipy import sparse
 
 import scoreprism
 from scoreprism import Chain, FiniteModel, Level, calibration_test, corp_decomposition, decompose, make_report
-from scoreprism._core.checks import parse_weights
-from scoreprism._core.workers import run_all
-from scoreprism._spelling import spelling
-from scoreprism.calibrators import IsotonicCalibrator
-from scoreprism.cli import COMMANDS, main
-from scoreprism.cli._options import OPTION_OF
-from scoreprism.cli._output import Voice
 from scoreprism.curves import reliability_curve
 from scoreprism.exceptions import InputError, LabelError, NestingError, ScoreprismError
 from scoreprism.losses import Brier, LogLoss
@@ -399,7 +392,7 @@ def test_bad_levels_and_chains():
             Chain(Y, levels)
     for names in (["a"], "ab", 3, [["a"], ["b"]], ["a", "a"], ["a", "weight"]):
         with pytest.raises(
-            InputError, match="names must be 2 different strings, none of them among group, residual, term, weight"
+            InputError, match="names must be 2 different strings, none of them among residual, segment, term, weight"
         ):
             Chain(Y, [good, Level("C", P)], names=names)
     chain = Chain(Y, [good, Level("C", P)])
@@ -414,7 +407,7 @@ def test_bad_levels_and_chains():
             make_report(chain.sample, clip=clip)
     with pytest.raises(InputError, match="groups and y_true must have the same number of rows; got 2 and 4"):
         Chain(Y, [good, Level("C", P)], groups=[1, 2])
-    with pytest.raises(InputError, match="groups must give the group of each row; got None"):
+    with pytest.raises(InputError, match="segments must give the segment of each row; got None"):
         chain.decompose("brier").contributions(None)
 
 
@@ -538,49 +531,6 @@ def test_errors_travel_between_processes(kind):
         assert again.__dict__ == error.__dict__
 
 
-@pytest.mark.parametrize(
-    ("text", "python", "options"),
-    [
-        ("`sample_weight` must be finite", "sample_weight must be finite", "--weight must be finite"),
-        ("`clip`=1e-6 or `clip`=.", "clip=1e-6 or clip=.", "--clip 1e-6 or --clip."),
-        ("Pass `overwrite`=True.", "Pass overwrite=True.", "Pass --force."),
-        ("`order`='any' follows", "order='any' follows", "--order any follows"),
-        ("`pos_label`='a b' (or)", "pos_label='a b' (or)", "--pos-label 'a b' (or)"),
-        ("`by`[1] must be", "by[1] must be", "--segment must be"),
-        ("`cv`=5 is no option", "cv=5 is no option", "cv=5 is no option"),
-        (("Pass `clip`=1e-6", "`form`='plugin'"), "Pass clip=1e-6, or form='plugin'.", "Pass --clip 1e-6."),
-        (("Pass `classes`=[…]", "`cv`=5"), "Pass classes=[…], or cv=5.", "Pass classes=[…], or cv=5."),
-        ("column '`clip`' of `scoreprism losses`", *["column '`clip`' of `scoreprism losses`"] * 2),
-        (r"Platt's `clip` or 'it\'s `clip`'", r"Platt's clip or 'it\'s `clip`'", r"Platt's --clip or 'it\'s `clip`'"),
-    ],
-)
-def test_names_of_arguments_in_both_worlds(text, python, options):
-    error = InputError("`y_true` must hold labels", "`clip` and y_true", text)
-    with spelling(OPTION_OF):
-        assert str(error) == f"--target must hold labels; got `clip` and y_true. {options}"
-    assert str(error) == f"y_true must hold labels; got `clip` and y_true. {python}"
-
-
-def test_workers_name_arguments_as_their_caller_does():
-    errors = [InputError(f"`{name}` must be there", "none", "Pass it.") for name in ("clip", "y_true")]
-    with spelling(OPTION_OF):
-        told = list(run_all(str, errors, 2, "texts"))
-    assert told == [f"{name} must be there; got none. Pass it." for name in ("--clip", "--target")]
-    assert list(run_all(str, errors, 2, "texts")) == list(map(str, errors))
-
-
-def test_options_that_arguments_become_exist():
-    commands = [main.get_command(None, name) for name in COMMANDS]
-    known = {option for command in commands for parameter in command.params for option in parameter.opts}
-    assert {word for word in OPTION_OF.values() if word.startswith("--")} <= known
-
-
-def test_warnings_speak_of_options(capsys):
-    with spelling(OPTION_OF), Voice().listening():
-        IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], sample_weight=[0.25] * 4)
-    assert capsys.readouterr().err.startswith("warning: --weight sums to 1 over 4 rows: ")
-
-
 def test_swapped_arguments_are_suspected():
     y, p = [0, 1, 1, 0], [0.1, 0.8, 0.7, 0.3]
     with pytest.raises(LabelError, match="Are y_true and y_proba in each other's place?"):
@@ -603,13 +553,18 @@ def test_a_single_number_is_no_row():
     assert Brier().weight(0.3) == pytest.approx(2.0)
 
 
+def weights_of(weight):
+    """Weights as a chain keeps them, rows without weight too."""
+    return Chain(Y, [Level("S", P), Level("C", P)], sample_weight=weight).sample.weight
+
+
 def test_ordinary_weights_are_left_as_they_are():
     weights = np.array([0.3, 1.7, 2.2, 0.9])
     for w in (weights, 1e-3 * weights, 1e6 * weights, np.array([1.0, 0.0, 1e-12, 3.0])):
-        assert np.array_equal(parse_weights(w, 4), w)
-    assert np.array_equal(parse_weights(np.full(4, 1e-200), 4), np.ones(4))
-    assert np.array_equal(parse_weights([1e-200, 0.0, 3e-200, 0.0], 4), [0.5, 0.0, 1.5, 0.0])
-    assert np.array_equal(parse_weights([1.0, 1e-200, 1e-100, 0.0], 4), [1.0, 0.0, 1e-100, 0.0])
+        assert np.array_equal(weights_of(w), w)
+    assert np.array_equal(weights_of(np.full(4, 1e-200)), np.ones(4))
+    assert np.array_equal(weights_of([1e-200, 0.0, 3e-200, 0.0]), [0.5, 0.0, 1.5, 0.0])
+    assert np.array_equal(weights_of([1.0, 1e-200, 1e-100, 0.0]), [1.0, 0.0, 1e-100, 0.0])
 
 
 def test_numbers_behind_a_mask_are_not_read():

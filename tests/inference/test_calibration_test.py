@@ -12,13 +12,9 @@ import polars as pl
 import pytest
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logit
-from scipy.stats import binom, chi2, multinomial, norm
+from scipy.stats import binom, chi2, norm
 
-from scoreprism import Finding, Sample
-from scoreprism._calibration_test.binary_statistics import Walk, scales
-from scoreprism._calibration_test.calibration_tests import statistic_of
-from scoreprism._calibration_test.null_draws import simulate, smallest_p, tail
-from scoreprism._calibration_test.score_lines import ScoreLines
+from scoreprism import Finding
 from scoreprism.exceptions import InputError, LabelError
 from scoreprism.inference import CALIBRATION_TESTS, TestResult, calibration_test
 from scoreprism.losses import Brier
@@ -39,9 +35,8 @@ def sample(n, seed=0, k=2):
 
 
 def statistic(name, y, s, weight=None):
-    """The observed statistic of a test, without draws."""
-    data = ScoreLines.of(Sample.of(y, s, sample_weight=weight))
-    return float(statistic_of(name, data)(data.observed)[0])
+    """The observed statistic of a test."""
+    return calibration_test(y, s, method=name, n_resamples=1, sample_weight=weight).statistic
 
 
 # ── against closed forms and other packages ─────────────────────────────────────────────────────────────
@@ -114,10 +109,10 @@ def test_kuiper_is_the_largest_sum_over_an_interval_of_scores():
 
 def test_kuiper_has_the_range_of_brownian_motion_as_its_limit():
     """Feller (1951): the range of Brownian motion on [0, 1] has mean √(8/π) = 1.5958; discrete steps make it smaller."""
-    y, s = sample(4000, 6)
-    data = ScoreLines.of(Sample.of(y, s))
-    draws = simulate(data, [statistic_of("kuiper", data)], 800, np.random.default_rng(0), None)[1:, 0]
-    assert 1.50 < draws.mean() < 1.62
+    _, s = sample(4000, 6)
+    rng = np.random.default_rng(0)
+    draws = [statistic("kuiper", (rng.random(4000) < s).astype(int), s) for _ in range(800)]
+    assert 1.50 < np.mean(draws) < 1.62
 
 
 def test_corp_is_model_diagnostics_miscalibration():
@@ -182,19 +177,6 @@ def test_score_statistic_is_close_to_the_likelihood_ratio():
     assert statistic("score-vector", y, law) == pytest.approx(deviance, rel=0.1)
 
 
-def test_bins_are_debiased():
-    """Mean 0 and variance 1 of each scale under the hypothesis, to first order; equal shares of information."""
-    y, s = sample(2000, 10)
-    data = ScoreLines.of(Sample.of(y, s))
-    assert scales(data.law, data.size) == (8, 16, 32)
-    walk = Walk.of(data.law, data.weight, data.size)
-    excess = walk.excess(data.draw(np.random.default_rng(1), 3000), (8, 16, 32))
-    assert np.abs(excess.mean(axis=0)).max() < 0.08
-    assert np.abs(excess.std(axis=0) - 1.0).max() < 0.08
-    shares = np.diff(walk.variance[walk.cuts(8)]) / walk.variance[-1]
-    assert shares == pytest.approx(np.full(8, 1 / 8), abs=2e-3)
-
-
 # ── exact p-values ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -202,10 +184,9 @@ def test_bins_are_debiased():
 def test_monte_carlo_agrees_with_enumeration(name):
     """Four rows have sixteen outcomes: P(T ≥ t) is a sum of sixteen probabilities."""
     s = np.array([0.2, 0.35, 0.6, 0.9])
-    outcomes = np.array(list(itertools.product([0.0, 1.0], repeat=4)))
+    outcomes = np.array(list(itertools.product([0, 1], repeat=4)))
     chance = np.prod(np.where(outcomes == 1, s, 1 - s), axis=1)
-    data = ScoreLines.of(Sample.of([0, 1, 0, 1], s))
-    values = statistic_of(name, data)(outcomes)
+    values = np.array([calibration_test(y, s, method=name, n_resamples=1, classes=[0, 1]).statistic for y in outcomes])
     for y in ([0, 1, 0, 1], [1, 1, 1, 0]):
         own = values[np.flatnonzero((outcomes == y).all(axis=1))[0]]
         exact = chance[values >= own - 1e-8 * max(1.0, abs(own))].sum()
@@ -233,25 +214,6 @@ def test_p_values_are_uniform_under_the_hypothesis(k):
         p = np.array(values)
         assert np.mean(p <= 0.05 + 1e-12) == pytest.approx(0.05, abs=0.039), name
         assert np.mean(p <= 0.5 + 1e-12) == pytest.approx(0.5, abs=0.089), name
-
-
-def test_tail_counts_ties_against_the_hypothesis():
-    assert tail(np.array([3.0, 1.0, 3.0 + 1e-12, 5.0])).tolist() == [0.75, 1.0, 0.75, 0.25]
-    assert tail(np.array([np.inf, 1.0, 2.0])).tolist() == [1 / 3, 1.0, 2 / 3]
-    assert tail(np.array([-0.5, -0.5, -0.5])).tolist() == [1.0, 1.0, 1.0]
-
-
-def test_smallest_p_by_hand():
-    """
-    Parts of the five lines: (.2, .8), (.4, .2), (.6, .4), (.8, .6), (1, 1).
-
-    The first line has smallest p .2, and so has the second, whose next (.4) is smaller: two of five are as extreme.
-    """
-    values = np.array([[5.0, 2.0], [4.0, 5.0], [3.0, 4.0], [2.0, 3.0], [1.0, 1.0]])
-    smallest, p, parts = smallest_p(values, np.ones(2))
-    assert (smallest, p, parts.tolist()) == (0.2, 0.4, [0.2, 0.8])
-    smallest, p, parts = smallest_p(values, np.array([1.5, 1.0]))  # now the first line is ahead: .2/1.5 < .2
-    assert (round(smallest, 12), p, parts.tolist()) == (round(0.2 / 1.5, 12), 0.2, [0.2, 0.8])
 
 
 def test_min_p_is_made_of_its_parts():
@@ -323,15 +285,11 @@ def test_weights(names, k):
         assert ones.to_dict() == plain.to_dict()
 
 
-def test_draws_do_not_depend_on_jobs_or_on_how_many_follow():
+def test_draws_do_not_depend_on_jobs():
     y, s = sample(3000, 15)
     one = calibration_test(y, s, n_resamples=60, random_state=5)
     assert calibration_test(y, s, n_resamples=60, random_state=5, n_jobs=2) == one
     assert calibration_test(y, s, n_resamples=60, random_state=np.random.default_rng(5)) == one
-    data = ScoreLines.of(Sample.of(y, s))
-    statistics = [statistic_of("kuiper", data)]
-    few, many = (simulate(data, statistics, b, np.random.default_rng(1), None) for b in (25, 60))
-    assert few[:, 0].tolist() == many[:26, 0].tolist()
     assert calibration_test(y, s, n_resamples=60, random_state=6).components != one.components
 
 
@@ -351,7 +309,7 @@ def test_several_ways_to_say_the_same():
 
 
 @pytest.mark.parametrize("name", [*TWO, *[name for name in THREE if name not in TWO]])
-def test_the_impossible_refutes_whatever_thestatistic_of(name):
+def test_the_impossible_refutes_whatever_the_statistic(name):
     """One row of probability 0 among 50: 1/(B+1), the smallest there is, and 0 under a large-sample law."""
     k = 2 if name in TWO else 3
     y, s = sample(50, 17, k)
@@ -418,11 +376,10 @@ def test_fifty_classes():
 
 
 def test_rare_events():
-    """Ten thousand rows with a score of about 1/1000: bins keep a variance of 2, and nothing explodes."""
+    """Ten thousand rows with a score of about 1/1000: nothing explodes."""
     rng = np.random.default_rng(19)
     s = rng.gamma(2.0, 0.0005, 10_000)
     y = (rng.random(10_000) < s).astype(int)
-    assert set(scales(s, np.ones(s.size))) == {4}
     assert calibration_test(y, s, n_resamples=99, random_state=0).pvalue > 0.01
     assert calibration_test(y, s / 4, n_resamples=99, random_state=0).pvalue == 0.01
 
@@ -565,99 +522,25 @@ def tied_sample(n, seed=0, k=2, *, certain=False):
     return codes, law, rng.integers(1, 3, n)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    ("k", "n", "certain", "close"), [(2, 240, False, 1e-12), (3, 240, False, 1e-12), (6, 240, False, 1e-12),
-                                     (2, 3000, True, 1e-10), (3, 3000, True, 1e-10)]
-)  # fmt: skip
-def test_lines_of_tied_rows_give_the_statistics_of_the_rows(k, n, certain, close, weighted):
-    """
-    The same outcomes, row by row and added up over rows of one score and weight.
-
-    A likelihood ratio is what is left of sums of n terms, so its rounding grows with n.
-    """
-    y, s, weight = tied_sample(n, 1, k, certain=certain)
-    rows = ScoreLines.of(Sample.of(y, s, sample_weight=weight if weighted else None, classes=range(k)))
-    lines = rows.tied()
-    distinct = np.unique(np.column_stack([s, weight] if weighted else [s]), axis=0).shape[0]
-    assert (lines.lines, lines.n, rows.lines) == (distinct, n, n)
-    outcomes = np.concatenate([rows.observed, rows.draw(np.random.default_rng(2), 20)])
-    cell = np.repeat(np.arange(lines.lines), lines.count)
-    added = np.zeros((21, lines.lines, k))
-    for number, line in enumerate(outcomes.astype(int)):
-        np.add.at(added[number], (cell, line), 1.0)
-    added = added[..., 1] if k == 2 else added
-    assert np.array_equal(lines.observed[0], added[0])
-    for name in (TWO if k == 2 else THREE)[1:]:
-        if name in SIMULATED:
-            by_row, by_line = statistic_of(name, rows)(outcomes), statistic_of(name, lines)(added)
-            assert by_line == pytest.approx(by_row, rel=close, abs=close), name
-
-
-def test_rows_stay_rows_unless_four_share_a_line():
-    """Draws of scores that are rarely tied are those of uniform numbers, row by row."""
-    y, s = sample(400, 21)
-    for data in (ScoreLines.of(Sample.of(y, s)), ScoreLines.of(Sample.of(y, np.round(s, 2)))):
-        assert data.tied() is data or 4 * data.tied().lines <= data.n
-    assert ScoreLines.of(Sample.of([0, 1, 0, 1], [0.5] * 4)).tied().lines == 1
-    untied = ScoreLines.of(Sample.of([0, 1, 0], [0.5] * 3))
-    assert untied.tied() is untied
-    apart = ScoreLines.of(Sample.of([0, 1, 0, 1], [0.5] * 4, sample_weight=[1, 2, 3, 4]))
-    assert apart.tied() is apart
-
-
-def test_numbers_of_events_follow_the_binomial_law():
-    """Pearson's chi-squared of 20 000 draws against Binomial(5, .3), and all or none where the score is 1 or 0."""
-    y = [1, 0, 0, 0, 1, *[0] * 5, *[1] * 5]
-    data = ScoreLines.of(Sample.of(y, [0.3] * 5 + [0.0] * 5 + [1.0] * 5)).tied()
-    drawn = data.draw(np.random.default_rng(3), 20_000)
-    assert data.law.tolist() == [0.0, 0.3, 1.0]
-    assert (drawn[:, 0] == 0).all()
-    assert (drawn[:, 2] == 5).all()
-    expected = 20_000 * binom.pmf(np.arange(6), 5, 0.3)
-    found = np.bincount(drawn[:, 1].astype(int), minlength=6)
-    assert chi2.sf(((found - expected) ** 2 / expected).sum(), 5) > 1e-3
-
-
-def test_numbers_of_classes_follow_the_multinomial_law():
-    """Pearson's chi-squared against Multinomial(4, (.2, .5, .3)); no class of probability 0 is drawn, first or last."""
-    law = [[0.2, 0.5, 0.3]] * 4 + [[0.0, 0.6, 0.4]] * 4 + [[0.7, 0.3, 0.0]] * 4 + [[0.1, 0.2, 0.7]] * 4
-    data = ScoreLines.of(Sample.of([1, 1, 2, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 1, 2], law)).tied()
-    drawn = data.draw(np.random.default_rng(4), 20_000)
-    assert drawn.shape == (20_000, 4, 3)
-    assert (drawn.sum(axis=2) == 4).all()
-    assert not drawn[..., 0][:, data.law[:, 0] == 0.0].any()
-    assert not drawn[..., 2][:, data.law[:, 2] == 0.0].any()
-    (line,) = np.flatnonzero((data.law == [0.2, 0.5, 0.3]).all(axis=1))
-    possible = np.array([(a, b, 4 - a - b) for a in range(5) for b in range(5 - a)])
-    expected = 20_000 * multinomial.pmf(possible, 4, [0.2, 0.5, 0.3])
-    found = np.array([(drawn[:, line] == one).all(axis=1).sum() for one in possible])
-    assert chi2.sf(((found - expected) ** 2 / expected).sum(), len(possible) - 1) > 1e-3
-
-
 @pytest.mark.parametrize("name", [name for name in TWO if name in SIMULATED and name != "min-p"])
 def test_monte_carlo_of_tied_scores_agrees_with_enumeration(name):
     """Five rows of .3 and six of .8 have 6·7 numbers of events: P(T ≥ t) is a sum of products of binomial laws."""
     s = np.repeat([0.3, 0.8], [5, 6])
     for y in ([0, 1, 0, 1, 0, 1, 1, 0, 1, 1, 1], [1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 0]):
-        data = ScoreLines.of(Sample.of(y, s)).tied()
-        outcomes = np.array(list(itertools.product(range(6), range(7))), dtype=float)
+        outcomes = np.array(list(itertools.product(range(6), range(7))))
         chance = binom.pmf(outcomes[:, 0], 5, 0.3) * binom.pmf(outcomes[:, 1], 6, 0.8)
-        values = statistic_of(name, data)(outcomes)
-        own = float(statistic_of(name, data)(data.observed)[0])
+        drawn = [np.repeat([1, 0, 1, 0], [a, 5 - a, b, 6 - b]) for a, b in outcomes]
+        values = np.array([calibration_test(z, s, method=name, n_resamples=1, classes=[0, 1]).statistic for z in drawn])
+        own = statistic(name, y, s)
         exact = chance[values >= own - 1e-8 * max(1.0, abs(own))].sum()
         result = calibration_test(y, s, method=name, n_resamples=4000, random_state=1)
         assert result.pvalue == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 4000) + 1e-3)
 
 
-def test_draws_of_tied_scores_do_not_depend_on_jobs_or_on_how_many_follow():
+def test_draws_of_tied_scores_do_not_depend_on_jobs():
     y, s, _ = tied_sample(3000, 5)
     one = calibration_test(y, s, n_resamples=150, random_state=5)
     assert calibration_test(y, s, n_resamples=150, random_state=5, n_jobs=2) == one
-    data = ScoreLines.of(Sample.of(y, s)).tied()
-    statistics = [statistic_of("kuiper", data)]
-    few, many = (simulate(data, statistics, b, np.random.default_rng(1), None) for b in (70, 150))
-    assert few[:, 0].tolist() == many[:71, 0].tolist()
 
 
 @pytest.mark.slow

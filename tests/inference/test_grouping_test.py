@@ -7,7 +7,6 @@ import pytest
 from scipy.special import expit
 
 from scoreprism import grouping_test
-from scoreprism._fitting.score_basis import score_basis
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import InputError
 
@@ -88,13 +87,6 @@ def test_several_classes_weights_and_discrete_scores():
     assert grouping_test(np.where(X[:, 0] > 0.5, 0, y), coarse, X, random_state=0).pvalue < 0.01
     outcome, s, X = lost(1000, 4)
     assert grouping_test(outcome, np.round(s, 1), X, sample_weight=rng.random(1000), random_state=0).pvalue < 0.05
-
-
-def test_basis_of_the_score():
-    """Splines are a partition of unity; few scores have means of their own."""
-    basis = score_basis(np.linspace(0.01, 0.99, 200))
-    assert basis.sum(axis=1) == pytest.approx(np.ones(200), abs=1e-12)
-    assert score_basis(np.round(np.linspace(0, 1, 200), 1)).shape == (200, 11)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scoreprism import LOSSES, FiniteModel, get_loss
-from scoreprism._core.simplex import as_matrix, as_vector
+from scoreprism import LOSSES, FiniteModel, Level, get_loss
 from scoreprism.decomposition import resolution_decomposition
-from scoreprism.decomposition._chain import Level
 from scoreprism.losses import Brier, LogLoss
 from tests.conftest import classes_of, random_model
+
+
+def as_matrix(law):
+    """A law with a column for each class."""
+    return np.column_stack([1 - law, law]) if law.ndim == 1 else law
+
 
 CASES = [(name, k) for name in LOSSES for k in classes_of(get_loss(name), 2, 4)]
 every_case = pytest.mark.parametrize(("name", "k"), CASES)
@@ -462,7 +466,7 @@ def test_tower_property(k):
     """Q_A = E[Q_B | A] coordinate by coordinate for A ⊆ B."""
     model = random_model(29, k=k)
     assert as_matrix(model.level(S)) == pytest.approx(conditional_mean(model, model.level(X), S), abs=1e-14)
-    assert as_vector(model.level(np.zeros(12)))[0] == pytest.approx(model.prob @ as_vector(model.law), abs=1e-14)
+    assert as_matrix(model.level(np.zeros(12)))[0] == pytest.approx(model.prob @ as_matrix(model.law), abs=1e-14)
 
 
 # ── where exact laws meet data ──────────────────────────────────────────────────────────────────────────
