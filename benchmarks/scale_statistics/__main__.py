@@ -16,7 +16,7 @@ from benchmarks.scale_statistics.tables import markdown
 from benchmarks.statistics.cells import Checkpoint, run
 
 #: What the numbers depend on beside the estimators.
-SOURCES = tuple(f"scale/{name}" for name in ("_engine_pass", "_expressions", "_shift", "_sum_table", "_sums_to_sample"))
+SOURCES = tuple(f"scale/{name}" for name in ("_engine_pass", "_expressions", "_shift", "_sums_to_sample"))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

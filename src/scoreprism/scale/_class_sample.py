@@ -25,7 +25,7 @@ from scoreprism.scale._column_settings import segment_labels
 from scoreprism.scale._engines import engine_of, fetched, wrap
 from scoreprism.scale._expressions import CLASS_FORMULAS, columns_of, picked, unbounded
 from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, share_floor
-from scoreprism.scale._sum_table import coded
+from scoreprism.scale._sums import coded
 
 #: Rows of a sample unless said otherwise.
 SAMPLE = 200_000

@@ -41,8 +41,8 @@ from scoreprism.scale._expressions import (
     unbounded,
     with_root,
 )
-from scoreprism.scale._sum_table import WEIGHTS
 from scoreprism.scale._sums import Sums
+from scoreprism.scale._sums_file import WEIGHTS
 
 #: Segments times periods times folds; more than this is a column of identifiers, not of segments.
 MOST_GROUPS = 20_000

@@ -16,7 +16,6 @@ from scoreprism.decomposition import Chain, Decomposition, SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._drift import Drift
-from scoreprism.scale._sum_table import SumTable
 from scoreprism.scale._sums_to_sample import Lines, bound_quantisation
 
 if TYPE_CHECKING:
@@ -234,12 +233,12 @@ class ClassDecomposition(ScaledDecomposition):
 class SumChain(Chain):
     """A chain fitted to sums: its decompositions say what summing by cell did to them."""
 
-    sums: SumTable
+    sums: Sums
     lines: Lines
     fit: Any
 
     @classmethod
-    def fitted_to(cls, sums: SumTable, lines: Lines, chain: Chain) -> Self:
+    def fitted_to(cls, sums: Sums, lines: Lines, chain: Chain) -> Self:
         """The chain of `fit_sums`, with what it was fitted to."""
         fitted: Any = cls.of(chain.sample, chain.levels, chain.terms, findings=chain.findings, fit=chain.fit)
         fitted.sums, fitted.lines = sums, lines

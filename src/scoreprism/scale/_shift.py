@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.level import Level
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._sum_table import SumTable
 from scoreprism.scale._sums_to_sample import beyond
+
+if TYPE_CHECKING:
+    from scoreprism.scale._sums import Sums
 
 #: Strata of the score in the baseline, at most, and rows of it in each, at least.
 STRATA, STRATUM_ROWS = 200, 30
@@ -215,7 +217,7 @@ class _Strata:
     cross: FloatArray
 
     @staticmethod
-    def of(sums: SumTable, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
+    def of(sums: Sums, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
         table = sums.table
         place: IntArray = np.clip(np.searchsorted(edges, table["key"], side="right") - 1, 0, None)
 
@@ -231,7 +233,7 @@ class _Strata:
         return _Strata(total, w / total, mean, within, w2, cross)
 
 
-def _loss_moments(sums: SumTable, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them so clipped."""
     table, settings = sums.table, sums.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_random_state, refuse
+from scoreprism._core.checks import listed, parse_choice, parse_random_state, plain, refuse
 from scoreprism._core.labels import key_order
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.chain_fit import parse_loss
 from scoreprism._fitting.learners import ForeignMap, parse_calibrator
 from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.fit_rows import FitRows, warn_of_reversed_scores
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._column_settings import parse_count_of_folds
+from scoreprism.scale._column_settings import Settings, parse_count_of_folds
 from scoreprism.scale._drift import Drift
+from scoreprism.scale._expressions import by_row, cell_of
 from scoreprism.scale._scaled_result import ScaledDecomposition, SumChain, attach_parts, share_floor
-from scoreprism.scale._sum_table import SumTable
+from scoreprism.scale._sums_file import KEYS, read_sums, write_sums
 from scoreprism.scale._sums_to_sample import Options, fit_sums
+
+#: Columns that are not sums.
+_ENDS = {"lo": np.minimum, "hi": np.maximum}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sums(SumTable):
+class Sums:
     """
     The sums of some rows, by score, outcome, fold, segment and period.
 
@@ -56,6 +63,193 @@ class Sums(SumTable):
     >>> scale.Sums.from_json(total.to_json()).n
     5
     """
+
+    settings: Settings
+    exact: bool  # whether lines are distinct scores; else they are cells
+    segments: tuple[tuple[Any, ...], ...]  # values of ``settings.keys`` for each segment and period
+    folds: tuple[Any, ...]
+    table: dict[str, FloatArray]  # a line for each combination that occurs
+    absent: int = 0  # rows of weight zero
+
+    @classmethod
+    def from_groups(
+        cls,
+        settings: Settings,
+        *,
+        exact: bool,
+        segments: Sequence[tuple[Any, ...]],
+        folds: Sequence[Any],
+        columns: Mapping[str, FloatArray],
+        absent: int = 0,
+    ) -> Self:
+        """Sums of groups in canonical order, groups of the same key added up; segment and fold of each are given."""
+        names, codes = coded(segments)
+        labels, folded = coded(folds)
+        table = _merged({"segment": codes.astype(float), "fold": folded.astype(float), **columns})
+        sums = cls(settings, exact, tuple(names), tuple(labels), table, absent)
+        return sums.coarser() if exact and sums.n_keys > settings.cells else sums
+
+    # ── what it holds ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def n(self) -> int:
+        """Number of rows, those of weight zero included."""
+        return int(self.table["n"].sum()) + self.absent
+
+    @property
+    def n_keys(self) -> int:
+        """Number of distinct scores, or of cells that are not empty."""
+        return int(np.unique(self.table["key"]).size)
+
+    @property
+    def periods(self) -> tuple[Any, ...]:
+        """Periods in order; empty without a time column."""
+        if self.settings.time is None:
+            return ()
+        return tuple(sorted({key[-1] for key in self.segments}, key=key_order))
+
+    def __repr__(self) -> str:
+        what = "distinct scores" if self.exact else "cells"
+        keys = f", {len(self.segments)} segments" if self.settings.keys else ""
+        return f"{type(self).__name__}({self.n} rows, {self.n_keys} {what}{keys})"
+
+    # ── addition ────────────────────────────────────────────────────────────────────────────────────
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, Sums):
+            return NotImplemented
+        self.settings.require_like(other.settings)
+        first, second = (self, other) if self.exact == other.exact else (self.coarser(), other.coarser())
+        names = [name for name in first.table if name not in ("segment", "fold")]
+        columns = {name: np.concatenate([first.table[name], second.table[name]]) for name in names}
+        return self.from_groups(
+            self.settings,
+            exact=first.exact,
+            segments=[*first._labelled("segment"), *second._labelled("segment")],
+            folds=[*first._labelled("fold"), *second._labelled("fold")],
+            columns=columns,
+            absent=self.absent + other.absent,
+        )
+
+    def __radd__(self, other: object) -> Self:
+        if other == 0:  # what sum() starts from
+            return self
+        return NotImplemented
+
+    def _labelled(self, column: str) -> list[Any]:
+        names = self.segments if column == "segment" else self.folds
+        return [names[int(code)] for code in self.table[column]]
+
+    def coarser(self) -> Self:
+        """
+        The same rows by cell.
+
+        Returns
+        -------
+        Sums
+            Itself, if it has cells already.
+        """
+        if not self.exact:
+            return self
+        s, w, w2 = self.table["key"], self.table["w"], self.table["w2"]
+        table = {**self.table, "key": cell_of(s, self.settings.cells).astype(float)}
+        table |= {"s": w * s, "s2": w * s * s, "lo": s, "hi": s}
+        if len(self.settings.levels) == 1:
+            table |= _constant_losses(self.settings, s, self.table["y"], w, w2)
+        return replace(self, exact=False, table=_merged(table))
+
+    # ── parts ───────────────────────────────────────────────────────────────────────────────────────
+
+    def only(self, /, **labels: Any) -> Self:
+        """
+        The sums of some segments or periods.
+
+        Parameters
+        ----------
+        **labels : object
+            Value of a segment or time column, by its name.
+
+        Returns
+        -------
+        Sums
+            With these rows only.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from scoreprism import scale
+        >>> rows = pl.DataFrame({"y": [0, 1, 0], "p": [0.1, 0.8, 0.3], "region": ["north", "north", "south"]})
+        >>> scale.aggregate(rows, target="y", score="p", segments="region").only(region="north").n
+        2
+        """
+        keys = self.settings.keys
+        places = {keys.index(parse_choice(name, keys, "a segment column")): value for name, value in labels.items()}
+        codes = [i for i, key in enumerate(self.segments) if all(key[j] == value for j, value in places.items())]
+        if not codes:
+            known = {keys[j]: listed(dict.fromkeys(plain(key[j]) for key in self.segments)) for j in places}
+            found = ", ".join(f"{name}={plain(value)}" for name, value in labels.items())
+            has = "; ".join(f"{name}: {values}" for name, values in known.items())
+            refuse("labels must be those of some rows", found, f"There are {has}.")
+        held = np.isin(self.table["segment"], codes)
+        table = {name: column[held] for name, column in self.table.items()}
+        table["segment"] = np.searchsorted(codes, table["segment"]).astype(np.float64)
+        return replace(self, segments=tuple(self.segments[code] for code in codes), table=table, absent=0)
+
+    def pooled(self) -> Self:
+        """
+        The same rows without segments and periods.
+
+        Returns
+        -------
+        Sums
+            With one segment.
+        """
+        settings = replace(self.settings, segments=(), time=None, period=None)
+        table = _merged({**self.table, "segment": np.zeros(self.table["n"].size)})
+        return replace(self, settings=settings, segments=((),), table=table)
+
+    # ── files ───────────────────────────────────────────────────────────────────────────────────────
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Everything as plain objects.
+
+        Returns
+        -------
+        dict
+            What `to_json` writes.
+        """
+        return write_sums(self)
+
+    def to_json(self) -> str:
+        """
+        The sums as strict JSON.
+
+        Returns
+        -------
+        str
+            Text that `from_json` reads, to the last bit.
+        """
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """
+        Read sums back.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` wrote.
+
+        Returns
+        -------
+        Sums
+            The same sums.
+        """
+        return cls(**read_sums(text))
+
+    # ── decompositions ──────────────────────────────────────────────────────────────────────────────
 
     def decompose(
         self,
@@ -124,7 +318,7 @@ class Sums(SumTable):
         return self.decompose(loss, **options).drift(against)
 
 
-def _warn_of_order(sums: SumTable) -> None:
+def _warn_of_order(sums: Sums) -> None:
     """Warn where the score is lower where the event occurs, as for rows."""
     table, label = sums.table, sums.settings.pos_label
     score = table["key"] if sums.exact else table["s"] / table["w"]
@@ -134,7 +328,7 @@ def _warn_of_order(sums: SumTable) -> None:
 
 
 def _parse(
-    sums: SumTable, loss: Any, calibrator: object, cv: object, form: str, random_state: object, floor: float | None
+    sums: Sums, loss: Any, calibrator: object, cv: object, form: str, random_state: object, floor: float | None
 ) -> Options:
     chosen = parse_loss(loss)
     chosen.require_classes(sums.table["key"])
@@ -146,9 +340,46 @@ def _parse(
     return Options(chosen, maps, count, form, seed, None if floor is None else {str(chosen): floor})
 
 
-def _decompose(sums: SumTable, options: Options) -> ScaledDecomposition:
+def _decompose(sums: Sums, options: Options) -> ScaledDecomposition:
     """The rows of some sums without segments."""
     chain = SumChain.fitted_to(sums, *fit_sums(sums, options))
     return chain.decompose_at(
         options.loss, options.form, sums.settings.clip, chain.fit.mixture.floors.get(str(options.loss))
     )
+
+
+# ── groups ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def coded(labels: Sequence[Any]) -> tuple[list[Any], IntArray]:
+    """Distinct labels in order, and the number of each."""
+    names = sorted(set(labels), key=key_order)
+    place = {name: i for i, name in enumerate(names)}
+    return names, np.fromiter((place[label] for label in labels), dtype=np.intp, count=len(labels))
+
+
+def _merged(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Lines in order of their keys, those of the same keys added up."""
+    keys = [table[name] for name in KEYS]
+    order = np.lexsort(keys[::-1])
+    ordered = {name: column[order] for name, column in table.items()}
+    changed = np.any([np.diff(ordered[name], prepend=-np.inf) != 0.0 for name in KEYS], axis=0)
+    starts = np.flatnonzero(changed)
+    return {
+        name: column[starts] if name in KEYS else _ENDS.get(name, np.add).reduceat(column, starts)
+        for name, column in ordered.items()
+    }
+
+
+def _constant_losses(
+    settings: Settings, s: FloatArray, y: FloatArray, w: FloatArray, w2: FloatArray
+) -> dict[str, FloatArray]:
+    """Moments of the losses of distinct scores; infinite ones are not summed, as in the engines."""
+    columns: dict[str, FloatArray] = {}
+    law = s if settings.clip is None else clip_law(s, settings.clip)
+    for i, loss in enumerate(settings.losses):
+        if by_row(loss):
+            value = loss.evaluate(law, y.astype(np.intp))
+            value = np.where(np.isinf(value), 0.0, value)
+            columns |= {f"a{i}0": w * value, f"b{i}0": w2 * value, f"d{i}00": w2 * value * value}
+    return columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial as bound
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,9 @@ from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._column_settings import MOST_FOLDS
 from scoreprism.scale._expressions import unbounded
-from scoreprism.scale._sum_table import SumTable
+
+if TYPE_CHECKING:
+    from scoreprism.scale._sums import Sums
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,14 @@ class Options:
     floors: Mapping[str, float] | None = None  # by loss; those of infinite losses unless given
 
 
-def fit_sums(sums: SumTable, options: Options) -> tuple[Lines, Chain]:
+def fit_sums(sums: Sums, options: Options) -> tuple[Lines, Chain]:
     """The chain of the rows that were summed, with the lines its laws were fitted to."""
     lines = place_lines(sums)
     fit = _fit_to(sums, lines, _shares(sums, options), options)
     return lines, fit.fit([options.loss], sums.settings.clip, options.floors)
 
 
-def _shares(sums: SumTable, options: Options) -> FloatArray:
+def _shares(sums: Sums, options: Options) -> FloatArray:
     """What share of each group is in each fold, (P, K, groups): by the column of folds, or drawn."""
     table = sums.table
     codes = table["y"].astype(np.intp)
@@ -81,7 +84,7 @@ def _alone(share: FloatArray, codes: IntArray) -> int | None:
 _DRAWS = 100
 
 
-def draw_folds(sums: SumTable, cv: int, seed: int) -> FloatArray:
+def draw_folds(sums: Sums, cv: int, seed: int) -> FloatArray:
     """Folds dealt to the rows of each group, once for each partition: how many matters, not which, a multinomial."""
     table = sums.table
     codes = table["y"].astype(np.intp)
@@ -103,7 +106,7 @@ def draw_folds(sums: SumTable, cv: int, seed: int) -> FloatArray:
     return np.stack(found)
 
 
-def _fit_to(sums: SumTable, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
+def _fit_to(sums: Sums, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
     """The lines as `decompose` sees rows."""
     settings, table, group = sums.settings, sums.table, lines.group
     codes = table["y"].astype(np.intp)[group]
@@ -134,7 +137,7 @@ def _fit_to(sums: SumTable, lines: Lines, shares: FloatArray, options: Options) 
     )
 
 
-def pool_folds(sums: SumTable, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
+def pool_folds(sums: Sums, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
     """What the folds hold of each outcome: at the centers of cells, to fit laws to, and at the scores of lines."""
     table, group = sums.table, lines.group
     codes = table["y"].astype(np.intp)
@@ -162,7 +165,7 @@ def pool_folds(sums: SumTable, lines: Lines, shares: FloatArray, worth: float) -
     return Pooling(cells, train, cells if sums.exact else points, mass, squares if sums.settings.weighted else mass)
 
 
-def _centers(sums: SumTable) -> tuple[FloatArray, IntArray]:
+def _centers(sums: Sums) -> tuple[FloatArray, IntArray]:
     """Mean score of each cell, over outcomes and folds; and the cell of each group."""
     table = sums.table
     keys, cell = np.unique(table["key"], return_inverse=True)
@@ -175,13 +178,13 @@ def _centers(sums: SumTable) -> tuple[FloatArray, IntArray]:
     return np.clip(score / weight, low, high), cell
 
 
-def _loss_sums(sums: SumTable, lines: Lines, floor: float | None = None) -> dict[str, LossSums]:
+def _loss_sums(sums: Sums, lines: Lines, floor: float | None = None) -> dict[str, LossSums]:
     """What the engine summed of each loss, for each line; at a floor, what it would have summed."""
     losses = enumerate(sums.settings.losses)
     return {str(loss): _sums_of(sums, lines, loss, i, floor) for i, loss in losses if f"a{i}0" in sums.table}
 
 
-def _sums_of(sums: SumTable, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
+def _sums_of(sums: Sums, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
     levels, table, group = sums.settings.levels, sums.table, lines.group
     w, w2 = table["w"], table["w2"]
     mean = {level: table[f"a{i}{t}"] / w for t, level in enumerate(levels)}
@@ -213,7 +216,7 @@ def _sums_of(sums: SumTable, lines: Lines, loss: ProperLoss, i: int, floor: floa
 
 
 def _move(
-    sums: SumTable,
+    sums: Sums,
     lines: Lines,
     alone: FloatArray,
     floor: float,
@@ -246,7 +249,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
-def bound_quantisation(sums: SumTable, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
+def bound_quantisation(sums: Sums, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
     """Half of what the two pairs of scores of each cell differ by, in the mean loss of C; at a floor, also in S."""
     weight = chain.sample.weight
     assert weight is not None  # noqa: S101 - lines always have one
@@ -266,7 +269,7 @@ def bound_quantisation(sums: SumTable, lines: Lines, chain: Chain, loss: ProperL
     return error + half(lines.score, wide & beyond(sums, clip)[lines.group])
 
 
-def _find_origins(sums: SumTable, options: Options) -> tuple[Finding, ...]:
+def _find_origins(sums: Sums, options: Options) -> tuple[Finding, ...]:
     """What was summed, and how it is dealt to folds."""
     facts = {"exact": sums.exact, "cells": sums.settings.cells}
     found = [Finding("from_sums", n=sums.n_keys, facts=facts)]
@@ -292,14 +295,14 @@ class Lines:
     side: FloatArray  # +1 and −1 for the two pairs, 0 for a line that is a whole group
 
 
-def beyond(sums: SumTable, floor: float) -> NDArray[np.bool_]:
+def beyond(sums: Sums, floor: float) -> NDArray[np.bool_]:
     """Groups with scores closer to 0 or 1 than a floor."""
     table = sums.table
     low, high = (table["key"], table["key"]) if sums.exact else (table["lo"], table["hi"])
     return np.asarray((low < floor) | (high > 1.0 - floor))
 
 
-def place_lines(sums: SumTable) -> Lines:
+def place_lines(sums: Sums) -> Lines:
     """Where the groups stand."""
     table = sums.table
     if sums.exact:
