@@ -139,7 +139,7 @@ def test_segments_and_periods_have_laws_of_their_own():
     march = data.filter(pl.col("day") >= date(2026, 3, 1))
     assert_same(ours.periods["2026-03"], plain(march, loss="brier"))
     assert_same(
-        ours.sums.only(region="north", day="2026-03").decompose(loss="brier"),
+        ours.sums.select(region="north", day="2026-03").decompose(loss="brier"),
         plain(north.filter(pl.col("day") >= date(2026, 3, 1)), loss="brier"),
     )
     assert ours.segments.terms["reliability"] == pytest.approx(
@@ -151,7 +151,7 @@ def test_a_segment_column_may_have_any_name():
     data = rows(1000).with_columns(pl.col("region").alias("self"))
     found = scale.decompose(data, target="y", score="s", segments="self", loss="brier", calibrator="platt")
     assert list(found.segments) == ["north", "south", "west"]
-    assert found.sums.only(self="north").n == data.filter(pl.col("self") == "north").height
+    assert found.sums.select(self="north").n == data.filter(pl.col("self") == "north").height
 
 
 def test_segments_that_cannot_be_decomposed_are_named():

@@ -319,7 +319,7 @@ def test_periods(made, column, every):
     for row in rows.iter_rows(named=True):
         day = row["day"]
         counts[own_period(day, every) if row["h"] == 1 else None] += 1
-    assert {period: found.only(**{column: period}).n for period in found.periods} == dict(counts)
+    assert {period: found.select(**{column: period}).n for period in found.periods} == dict(counts)
 
 
 @light_engine

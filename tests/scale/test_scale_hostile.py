@@ -127,7 +127,7 @@ def test_times_with_a_zone_are_in_utc_in_every_engine(tmp_path, engine):
         partial = summed(tmp_path / "zone.parquet", time="at", engine="duckdb")
     else:
         partial = summed(data(), time="at")
-    assert {label: partial.only(at=label).n for label in partial.periods} == {"2026-01": 240, "2026-02": 360}
+    assert {label: partial.select(at=label).n for label in partial.periods} == {"2026-01": 240, "2026-02": 360}
 
 
 def edited(path, change):

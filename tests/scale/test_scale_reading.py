@@ -165,7 +165,7 @@ TYPES = {
 def test_types(engine, case):
     found = scale.aggregate(brought(changed(**TYPES[case]), engine), target="y", score="s", segments="g")
     assert found.segments == (("a",), ("b",), (None,))
-    assert {g: found.only(g=g).n for g in ("a", "b", None)} == {"a": 3, "b": 2, None: 1}
+    assert {g: found.select(g=g).n for g in ("a", "b", None)} == {"a": 3, "b": 2, None: 1}
     assert found.table["n"][found.table["y"] == 1].sum() == 3
     assert sorted(found.table["key"]) == pytest.approx(sorted(BASE["s"]), rel=1e-6)  # float32 has seven digits
 

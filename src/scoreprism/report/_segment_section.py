@@ -404,7 +404,7 @@ def _of_sums(case: Case, model: SumSubject, partial: Sums, column: str) -> Segme
         warnings.simplefilter("ignore", ScoreprismWarning)
         for i in tracked(chosen, len(chosen), f"maps by {column}"):
             label = MISSING if labels[i] is None else labels[i]
-            part = partial.only(**{column: labels[i]}).pooled()
+            part = partial.select(**{column: labels[i]}).pool()
             try:
                 result = part.decompose(case.losses[case.loss], random_state=case.seed, floor=floor)
             except ScoreprismError as error:

@@ -116,7 +116,7 @@ def fit_sums(
     if len(rows) > 1:
         refuse("partials of one model must be sums of the same rows", f"{sorted(rows)} rows", "Sum them again.")
     with collect_findings() as said:
-        whole = partials[0].pooled()
+        whole = partials[0].pool()
         first, *others = losses.items()
         main: Any = whole.decompose(first[1], random_state=seed)
         found = {first[0]: main} | {name: main.chain.decompose(loss) for name, loss in others}
@@ -141,7 +141,7 @@ class SummedScores:
     @classmethod
     def of(cls, partial: Sums) -> SummedScores:
         """The cells of a partial, over all of its folds, segments and periods."""
-        table = partial.pooled().table
+        table = partial.pool().table
         keys, place = np.unique(table["key"], return_inverse=True)
         where = (table["y"].astype(np.intp), place)
         score = table["key"] * table["w"] if partial.exact else table["s"]

@@ -68,7 +68,7 @@ def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibr
     _check_score(calibrator, score, any_score)
     eager = isinstance(opened, nw.DataFrame)
     engine = "eager" if eager else str(opened.implementation.value)
-    made = _ENGINES.get(engine, _narwhals)(opened.to_native(), calibrator, score, name)
+    made = _ENGINES.get(engine, _apply_narwhals)(opened.to_native(), calibrator, score, name)
     return nw.from_native(made) if isinstance(frame, (nw.DataFrame, nw.LazyFrame)) else made
 
 
@@ -143,7 +143,7 @@ def _warn_outside(calibrator: Calibrator, scores: FloatArray) -> None:
 # ── engines that run Python ─────────────────────────────────────────────────────────────────────────
 
 
-def _mapped(scores: FloatArray, calibrator: Calibrator) -> FloatArray:
+def _apply_map(scores: FloatArray, calibrator: Calibrator) -> FloatArray:
     """The numpy map; NaN where the score is missing or not of its kind."""
     low, high = RANGES[calibrator.kind]
     good = (scores >= low) & (scores <= high)
@@ -153,24 +153,24 @@ def _mapped(scores: FloatArray, calibrator: Calibrator) -> FloatArray:
     return values
 
 
-def _eager(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+def _apply_eager(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     opened = nw.from_native(frame, eager_only=True)
     scores = opened.get_column(score).cast(nw.Float64).to_numpy()
     _warn_outside(calibrator, scores)
-    values = _mapped(scores, calibrator)
+    values = _apply_map(scores, calibrator)
     column = nw.new_series(name, values, nw.Float64, backend=opened.implementation)
     if not opened.implementation.is_pandas_like():
         column = column.fill_nan(None)
     return opened.with_columns(column).to_native()
 
 
-def _polars(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+def _apply_polars(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     import polars as pl
     import polars.selectors as cs
 
     def batch(scores: pl.Series) -> pl.Series:
         # without a name: methods of a series select it by its name, again as a pattern
-        return pl.Series(_mapped(scores.to_numpy(), calibrator)).fill_nan(None)
+        return pl.Series(_apply_map(scores.to_numpy(), calibrator)).fill_nan(None)
 
     # by_name, because pl.col reads "*" and "^…$" as patterns; elementwise, so that it streams
     column = cs.by_name(score).as_expr().cast(pl.Float64)
@@ -178,14 +178,14 @@ def _polars(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     return frame.with_columns(made.alias(name))
 
 
-def _dask(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
-    column = frame[score].map_partitions(_part, calibrator, name, meta=(name, "f8"))
+def _apply_dask(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+    column = frame[score].map_partitions(_apply_to_part, calibrator, name, meta=(name, "f8"))
     return frame.assign(**{name: column})
 
 
-def _part(column: Any, calibrator: Calibrator, name: str) -> Any:
+def _apply_to_part(column: Any, calibrator: Calibrator, name: str) -> Any:
     """One partition of Dask: a pandas series."""
-    values = _mapped(column.to_numpy(dtype=np.float64, na_value=np.nan), calibrator)
+    values = _apply_map(column.to_numpy(dtype=np.float64, na_value=np.nan), calibrator)
     return type(column)(values, index=column.index, name=name)
 
 
@@ -193,7 +193,7 @@ def _part(column: Any, calibrator: Calibrator, name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class _Lists(SqlTerm):
+class _SearchTerm(SqlTerm):
     """SQL that finds the piece of a curve by a search through lists, a comparison per row and level."""
 
     item: Callable[[str, str], str] = field(kw_only=True)
@@ -220,7 +220,7 @@ class _Lists(SqlTerm):
         return self._with(self.item(", ".join(map(literal, values)), index))
 
 
-class _Stages:
+class _StagedFrame:
     """A frame that grows by a column for each intermediate value, which `add` adds to it under a name."""
 
     def __init__(self, frame: Any, columns: Sequence[str], add: Callable[[Any, Any, str], Any]) -> None:
@@ -237,45 +237,45 @@ class _Stages:
         return name
 
 
-def _quoted(name: str, quote: str) -> str:
+def _quote(name: str, quote: str) -> str:
     return f"{quote}{name.replace(quote, 2 * quote)}{quote}"
 
 
-def _duckdb(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
-    stages = _Stages(frame, frame.columns, lambda frame, text, column: frame.project(f"*, {text} AS {column}"))
-    source = _Lists(
-        f"CAST({_quoted(score, chr(34))} AS DOUBLE)", stages, item=lambda values, index: f"[{values}][{index} + 1]"
+def _apply_duckdb(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+    stages = _StagedFrame(frame, frame.columns, lambda frame, text, column: frame.project(f"*, {text} AS {column}"))
+    source = _SearchTerm(
+        f"CAST({_quote(score, chr(34))} AS DOUBLE)", stages, item=lambda values, index: f"[{values}][{index} + 1]"
     )
     text = calibrator._formula("apply", source).text
     rest = f"* EXCLUDE ({', '.join(stages.made)})" if stages.made else "*"
-    return stages.frame.project(f"{rest}, {text} AS {_quoted(name, chr(34))}")
+    return stages.frame.project(f"{rest}, {text} AS {_quote(name, chr(34))}")
 
 
-def _spark(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+def _apply_spark(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     from pyspark.sql.functions import expr
 
-    stages = _Stages(frame, frame.columns, lambda frame, text, column: frame.withColumn(column, expr(text)))
-    source = _Lists(
-        f"CAST({_quoted(score, '`')} AS DOUBLE)", stages, item=lambda values, index: f"array({values})[{index}]"
+    stages = _StagedFrame(frame, frame.columns, lambda frame, text, column: frame.withColumn(column, expr(text)))
+    source = _SearchTerm(
+        f"CAST({_quote(score, '`')} AS DOUBLE)", stages, item=lambda values, index: f"array({values})[{index}]"
     )
     text = calibrator._formula("apply", source).text
     return stages.frame.withColumn(name, expr(text)).drop(*stages.made)
 
 
-def _narwhals(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
+def _apply_narwhals(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     opened: Any = nw.from_native(frame)
     columns = opened.collect_schema().names()
-    stages = _Stages(opened, columns, lambda frame, expr, column: frame.with_columns(expr.alias(column)))
+    stages = _StagedFrame(opened, columns, lambda frame, expr, column: frame.with_columns(expr.alias(column)))
     term = calibrator._formula("apply", ExprTerm(named(score), lambda expr: nw.col(stages(expr))))
     return stages.frame.with_columns(term.expr.alias(name)).drop(stages.made).to_native()
 
 
 #: How each engine applies a map; whatever else narwhals knows takes `_narwhals`.
 _ENGINES: dict[str, Callable[[Any, Calibrator, str, str], Any]] = {
-    "eager": _eager,
-    "polars": _polars,
-    "dask": _dask,
-    "duckdb": _duckdb,
-    "pyspark": _spark,
-    "pyspark[connect]": _spark,
+    "eager": _apply_eager,
+    "polars": _apply_polars,
+    "dask": _apply_dask,
+    "duckdb": _apply_duckdb,
+    "pyspark": _apply_spark,
+    "pyspark[connect]": _apply_spark,
 }

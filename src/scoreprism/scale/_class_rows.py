@@ -20,19 +20,19 @@ from scoreprism.scale._column_settings import (
     MOST_WEIGHT,
     ColumnRoles,
     Schema,
-    hashed,
-    key_columns,
-    number,
-    plain_label,
+    are_keys_valid,
+    cast_number,
+    hash_key,
+    is_present,
+    parse_period,
+    read_label,
+    read_segments,
     require_columns,
-    segment_labels,
-    there,
-    valid_keys,
-    with_period,
+    select_keys,
 )
-from scoreprism.scale._engine_pass import count_wrong, grouped, refuse_empty, refuse_weights
-from scoreprism.scale._engines import fetched, plainly_named, wrap
-from scoreprism.scale._expressions import clipped, columns_of, picked, total
+from scoreprism.scale._engine_pass import count_wrong, group_rows, refuse_empty, refuse_weights
+from scoreprism.scale._engines import fetch, rename_columns, wrap
+from scoreprism.scale._expressions import add_columns, clip_columns, list_columns, pick
 
 #: More folds than this are a column of something else: every fold has a model, every model is evaluated on every row.
 MOST_MODELS = 20
@@ -42,7 +42,7 @@ DRAWS = 2**31 - 1
 
 @dataclass(frozen=True)
 class ClassRows:
-    """Rows under our names: ``p{t}_{k}`` for law t and class k, ``y``, and those of `key_columns`."""
+    """Rows under our names: ``p{t}_{k}`` for law t and class k, ``y``, and those of `select_keys`."""
 
     frame: nw.LazyFrame[Any]  # the rows
     roles: ColumnRoles  # what they were called, and their labels
@@ -64,19 +64,19 @@ def read_rows(frame: Any, roles: ColumnRoles) -> ClassRows:
     """The columns that count, checked by name and type; nothing is read yet but, without `classes`, the labels."""
     schema = dict(wrap(frame).collect_schema())
     checked = _check_columns(schema, roles)
-    lazy, names = plainly_named(frame)
+    lazy, names = rename_columns(frame)
     if not checked.classes:
-        checked = replace(checked, classes=_labels(lazy, names[checked.target], checked.laws["S"]))
-    inner, kinds = checked.renamed(names), lazy.collect_schema()
+        checked = replace(checked, classes=_find_labels(lazy, names[checked.target], checked.laws["S"]))
+    inner, kinds = checked.rename(names), lazy.collect_schema()
     _check_labels(kinds[inner.target], checked)
-    chosen = {f"p{t}_{k}": number(name) for t, law in enumerate(inner.laws.values()) for k, name in enumerate(law)}
-    chosen |= {"y": label_code(inner.target, checked.classes), **key_columns(inner, lazy)}
+    chosen = {f"p{t}_{k}": cast_number(name) for t, law in enumerate(inner.laws.values()) for k, name in enumerate(law)}
+    chosen |= {"y": code_classes(inner.target, checked.classes), **select_keys(inner, lazy)}
     if inner.fold is not None and inner.fold_hash:
-        chosen["draw"] = hashed(inner.fold, kinds[inner.fold], DRAWS)
+        chosen["draw"] = hash_key(inner.fold, kinds[inner.fold], DRAWS)
     return ClassRows(lazy.select(**chosen), checked, lazy.select(target=nw.col(inner.target)), schema)
 
 
-def label_code(column: str, classes: Sequence[Any]) -> nw.Expr:
+def code_classes(column: str, classes: Sequence[Any]) -> nw.Expr:
     """The number of a label, −1 for what is none of them."""
     code = nw.lit(-1)
     for k, label in reversed(list(enumerate(classes))):
@@ -95,19 +95,19 @@ def _check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
             refuse(
                 f"{mark(role)} must hold words, whole numbers or booleans", f"{name!r} of type {schema[name]}", remedy
             )
-    return with_period(schema, roles)
+    return parse_period(schema, roles)
 
 
-def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
+def _find_labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
     """Labels in the order of the columns, where the names of the columns (or what differs in them) are the labels."""
-    found = fetched(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
-    labels = [plain_label(label) for label in found.tolist()]
+    found = fetch(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
+    labels = [read_label(label) for label in found.tolist()]
     by_name = {str(label): label for label in labels if label is not None}
     prefix = os.path.commonprefix(list(names))  # noqa: RUF071 - names are no paths: letter by letter is meant
     for tried in (list(names), [name.removeprefix(prefix) for name in names]):
         if by_name and set(by_name) <= set(tried):
             sample = next(iter(by_name.values()))
-            return tuple(by_name.get(name, _like(name, sample)) for name in tried)
+            return tuple(by_name.get(name, _convert_label(name, sample)) for name in tried)
     return refuse(
         "`classes` must give the labels in the order of the columns, unless columns are named after them",
         f"the labels {listed(sorted(by_name), 10)} beside the columns {listed(names, 10)}",
@@ -116,7 +116,7 @@ def _labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple
     )
 
 
-def _like(name: str, sample: Any) -> Any:
+def _convert_label(name: str, sample: Any) -> Any:
     """The label of a class that does not occur, of the type of one that does."""
     try:
         return type(sample)(name)
@@ -164,27 +164,27 @@ class Facts:
         """Distinct folds, in order."""
         return sorted(set(self.folds), key=key_order)
 
-    def only(self, held: NDArray[np.bool_]) -> Facts:
+    def take(self, held: NDArray[np.bool_]) -> Facts:
         """Some of the lines."""
         places = np.flatnonzero(held)
         table = {name: column[places] for name, column in self.table.items()}
         return Facts(table, [self.segments[i] for i in places], [self.folds[i] for i in places], 0)
 
 
-def valid(rows: ClassRows) -> nw.Expr:
+def is_valid(rows: ClassRows) -> nw.Expr:
     """Whether a row can be counted; null and NaN compare to nothing, or to more than everything."""
     fine = nw.col("y") >= 0
     for t in range(len(rows.roles.levels)):
-        law = columns_of(f"p{t}", rows.k)
+        law = list_columns(f"p{t}", rows.k)
         for p in law:
             fine = fine & (p >= 0.0) & (p <= 1.0)
-        fine = fine & (total(law) >= 1.0 - SUM_TOLERANCE) & (total(law) <= 1.0 + SUM_TOLERANCE)
-    return valid_keys(fine, rows.roles, rows.schema)
+        fine = fine & (add_columns(law) >= 1.0 - SUM_TOLERANCE) & (add_columns(law) <= 1.0 + SUM_TOLERANCE)
+    return are_keys_valid(fine, rows.roles, rows.schema)
 
 
 def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip: float | None = None) -> Facts:
     """Count and check all rows in one pass; `sums` are further columns to be summed, S being clipped before."""
-    table = _counted(rows, dict(sums or {}), clip)
+    table = _count_rows(rows, dict(sums or {}), clip)
     bad = table["state"] == -1
     if bad.any():
         _explain(rows, int(table["n"].sum()))
@@ -193,41 +193,43 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     kept = {name: column[~absent] for name, column in table.items()}
     if not kept["n"].size:
         refuse_empty(gone)
-    segments = segment_labels(kept, rows.roles.own_keys, rows.roles.period)
+    segments = read_segments(kept, rows.roles.key_names, rows.roles.period)
     has_fold = rows.roles.fold is not None
-    folds = [plain_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
-    keys = {*rows.roles.own_keys, "fold", "state"}
+    folds = [read_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
+    keys = {*rows.roles.key_names, "fold", "state"}
     numbers = {name: column.astype(np.float64) for name, column in kept.items() if name not in keys}
-    if not rows.roles.weighted:
+    if not rows.roles.has_weights:
         numbers |= {"w": numbers["n"], "w2": numbers["n"]}
     return Facts(numbers, segments, folds, gone)
 
 
-def _counted(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
+def _count_rows(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
     """Rows in their groups; those that cannot be counted hold harmless numbers."""
-    counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if rows.roles.weighted else nw.lit(1)
+    counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if rows.roles.has_weights else nw.lit(1)
     held = nw.col("state") == 1
     calm = {name: nw.when(held).then(nw.col(name)).otherwise(nw.lit(1.0 / rows.k)) for name in rows.law_columns}
-    if rows.roles.weighted:
+    if rows.roles.has_weights:
         calm["w"] = nw.when(held).then(nw.col("w")).otherwise(nw.lit(0.0))
-    more = {**sums, **_described(rows)} | ({"w2": nw.col("w") * nw.col("w")} if rows.roles.weighted else {})
+    more = {**sums, **_describe_rows(rows)} | ({"w2": nw.col("w") * nw.col("w")} if rows.roles.has_weights else {})
 
     def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        frame = frame.with_columns(state=nw.when(valid(rows)).then(counts).otherwise(nw.lit(-1))).with_columns(**calm)
-        return (frame if clip is None else clipped(frame, {"p0": clip}, rows.k)).with_columns(**more)
+        frame = frame.with_columns(state=nw.when(is_valid(rows)).then(counts).otherwise(nw.lit(-1))).with_columns(
+            **calm
+        )
+        return (frame if clip is None else clip_columns(frame, {"p0": clip}, rows.k)).with_columns(**more)
 
     how = {"least": "min", "zeros": "sum", "worst": "min", "best": "max", **dict.fromkeys(sums, "sum")}
-    how |= {"w": "sum", "w2": "sum"} if rows.roles.weighted else {}
+    how |= {"w": "sum", "w2": "sum"} if rows.roles.has_weights else {}
     fold = ["fold"] if rows.roles.fold is not None else []
-    return grouped(rows.frame, build, ["state", "y", *rows.roles.own_keys, *fold], how)
+    return group_rows(rows.frame, build, ["state", "y", *rows.roles.key_names, *fold], how)
 
 
-def _described(rows: ClassRows) -> dict[str, nw.Expr]:
+def _describe_rows(rows: ClassRows) -> dict[str, nw.Expr]:
     """The smallest positive probability of a row, whether it has a zero, and how far what happened is in front."""
-    p = columns_of("p0", rows.k)
+    p = list_columns("p0", rows.k)
     positive = [nw.when(one > 0.0).then(one).otherwise(nw.lit(2.0)) for one in p]
     others = [nw.when(nw.col("y") == k).then(nw.lit(-1.0)).otherwise(one) for k, one in enumerate(p)]
-    ahead = picked(p) - nw.max_horizontal(*others)
+    ahead = pick(p) - nw.max_horizontal(*others)
     none = nw.min_horizontal(*p) <= 0.0
     return {"least": nw.min_horizontal(*positive), "zeros": none.cast(nw.Int64), "worst": ahead, "best": ahead}
 
@@ -243,22 +245,24 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
     roles = rows.roles
     for t, (level, names) in enumerate(roles.laws.items()):
         for k, name in enumerate(names):
-            found = _told(rows, f"p{t}_{k}", 1.0, count)
+            found = _describe_wrong(rows, f"p{t}_{k}", 1.0, count)
             if found:
                 percent = "If these are percentages, divide by 100; logits go through a softmax first."
                 remedy = "Drop these rows, or fill them." if found.startswith(_MISSING) else percent
                 refuse(f"column {name!r} of {level} must hold probabilities from 0 to 1", found, remedy)
         _refuse_sums(rows, count, t, level)
-    found = _told(rows, "w", MOST_WEIGHT, count) if roles.weighted else ""
+    found = _describe_wrong(rows, "w", MOST_WEIGHT, count) if roles.has_weights else ""
     if found:
         refuse_weights(roles.sample_weight, found)
     if roles.fold is not None:
         folds = rows.frame.select(v=nw.col("fold"))
-        gaps, _ = count_wrong(folds, there("v", rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64()))
+        gaps, _ = count_wrong(
+            folds, is_present("v", rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64())
+        )
         if gaps:
             what = f"{gaps:,} of {count:,} rows without one"
             refuse(f"{mark(roles.fold_role)} {roles.fold!r} must not be missing", what, "Fill it.")
-    labels = rows.source.select(v=nw.col("target"), y=label_code("target", roles.classes))
+    labels = rows.source.select(v=nw.col("target"), y=code_classes("target", roles.classes))
     wrong, shown = count_wrong(labels, nw.col("y") >= 0)
     refuse(
         f"`target` {roles.target!r} must hold one of the classes {listed(map(plain, roles.classes), 10)}",
@@ -268,7 +272,7 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
     )
 
 
-def _told(rows: ClassRows, column: str, most: float, of: int) -> str:
+def _describe_wrong(rows: ClassRows, column: str, most: float, of: int) -> str:
     """The values of a column that are not between 0 and `most`, in words; empty where there are none."""
     value = nw.col("v")
     count, found = count_wrong(rows.frame.select(v=nw.col(column)), (value >= 0.0) & (value <= most))
@@ -279,7 +283,7 @@ def _told(rows: ClassRows, column: str, most: float, of: int) -> str:
 
 def _refuse_sums(rows: ClassRows, count: int, t: int, level: str) -> None:
     value = nw.col("v")
-    sums = rows.frame.select(v=total(columns_of(f"p{t}", rows.k)))
+    sums = rows.frame.select(v=add_columns(list_columns(f"p{t}", rows.k)))
     off, shown = count_wrong(sums, (value >= 1.0 - SUM_TOLERANCE) & (value <= 1.0 + SUM_TOLERANCE))
     if off:
         refuse(

@@ -21,11 +21,11 @@ from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import DRAWS, MOST_MODELS, ClassRows, Facts, find_facts, read_rows
 from scoreprism.scale._class_scaling import ClassRequest
-from scoreprism.scale._column_settings import segment_labels
-from scoreprism.scale._engines import engine_of, fetched, wrap
-from scoreprism.scale._expressions import CLASS_FORMULAS, columns_of, picked, unbounded
+from scoreprism.scale._column_settings import read_segments
+from scoreprism.scale._engines import fetch, find_engine, wrap
+from scoreprism.scale._expressions import CLASS_FORMULAS, is_unbounded, list_columns, pick
 from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, share_floor
-from scoreprism.scale._sums import coded
+from scoreprism.scale._sums import code_labels
 
 #: Rows of a sample unless said otherwise.
 SAMPLE = 200_000
@@ -33,14 +33,14 @@ SAMPLE = 200_000
 
 def decompose_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> ClassDecomposition:
     """All rows are counted and their loss summed; laws are fitted to a sample, in memory."""
-    facts = find_facts(rows, _loss_sums(rows, request.loss), request.clip)
+    facts = find_facts(rows, _build_loss_sums(rows, request.loss), request.clip)
     table, how = _draw_sample(frame, rows, facts, request)
     used = table["y"].shape[0]
-    if rows.roles.weighted:
+    if rows.roles.has_weights:
         table = {name: column[table["w"] > 0.0] for name, column in table.items()}
-    sample, folds = _sample(table, rows), table.get("fold")
+    sample, folds = _make_sample(table, rows), table.get("fold")
     whole = _decompose(sample, folds, request)
-    risk, error = _risk_of_all(facts, request.loss)
+    risk, error = _find_risk(facts, request.loss)
     sampled = _find_sample(used, facts.n, how, risk, error)
     twin = whole.floored  # the loss of all rows is not summed at the floor
     floored = None if twin is None else _add_facts(twin, sampled, facts, math.nan, math.nan)
@@ -51,7 +51,7 @@ def decompose_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> Clas
         return _decompose(sample.take(part), None if folds is None else folds[part], request, floors)
 
     for kind, place in rows.roles.parts.items():
-        labels, code = coded(segment_labels(table, rows.roles.own_keys[place], rows.roles.period))
+        labels, code = code_labels(read_segments(table, rows.roles.key_names[place], rows.roles.period))
         result = attach_parts(result, kind, {label: code == i for i, label in enumerate(labels)}, fit)
     return result
 
@@ -68,31 +68,31 @@ def _draw_sample(
 ) -> tuple[dict[str, NDArray[Any]], str]:
     """The rows that are used, and how they were drawn."""
     fold = ["fold"] if rows.roles.fold is not None else []
-    names = [*rows.law_columns, "y", *(["w"] if rows.roles.weighted else []), *fold, *rows.roles.own_keys]
+    names = [*rows.law_columns, "y", *(["w"] if rows.roles.has_weights else []), *fold, *rows.roles.key_names]
     if facts.n <= request.sample:
-        return fetched(rows.frame.select(*names)), ""
-    by_key = _by_hash(rows, facts, request)
+        return fetch(rows.frame.select(*names)), ""
+    by_key = _draw_by_hash(rows, facts, request)
     if by_key is not None:
         how = f"by the hash of {rows.roles.fold!r}, whole keys together"
-        return fetched(by_key.select(*names)), how
+        return fetch(by_key.select(*names)), how
     kept = read_rows(draw_rows(frame, request.sample, facts.n, request.seed), rows.roles)
-    sampler = SAMPLERS.get(engine_of(frame))
-    how = "at random" if sampler is None else f"at random by {engine_of(frame)}, repeatable given {sampler.repeats}"
-    return trim_rows(fetched(kept.frame.select(*names)), request.sample, request.seed), how
+    sampler = SAMPLERS.get(find_engine(frame))
+    how = "at random" if sampler is None else f"at random by {find_engine(frame)}, repeatable given {sampler.repeats}"
+    return trim_rows(fetch(kept.frame.select(*names)), request.sample, request.seed), how
 
 
-def _by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
+def _draw_by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
     """Whole keys, the same in every engine; None without a key, or where keys are too few to make a sample of."""
     if rows.roles.fold_hash is None:
         return None
     share = request.sample / facts.n
     place = (nw.col("draw") + request.seed % DRAWS) % DRAWS
     kept = rows.frame.with_columns(place=place).filter(nw.col("place") < int(share * DRAWS))
-    count = int(fetched(kept.select(n=nw.len()))["n"][0])
+    count = int(fetch(kept.select(n=nw.len()))["n"][0])
     return kept if 0.8 * request.sample <= count <= 1.25 * request.sample else None
 
 
-def _sample(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> Sample:
+def _make_sample(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> Sample:
     """The rows that were drawn, parsed as any others."""
     labels = np.empty(rows.k, dtype=object)
     labels[:] = rows.roles.classes
@@ -110,7 +110,7 @@ def _decompose(
     fit = ChainFit.of(
         sample,
         calibrator="vector-scaling" if request.calibrator == "vector" else request.calibrator,
-        cv=request.cv if folds is None else _splits(folds),
+        cv=request.cv if folds is None else _make_splits(folds),
         random_state=request.random_state,
     )
     chain: Any = fit.fit([request.loss], request.clip, floors)
@@ -119,18 +119,18 @@ def _decompose(
     return found
 
 
-def _splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _make_splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     labels = sorted(set(folds.tolist()), key=key_order)
     if not 2 <= len(labels) <= MOST_MODELS:
         refuse(f"folds must be from 2 to {MOST_MODELS}", f"{len(labels):,}", "Use another `fold_column` or `fold_key`.")
     return [(np.flatnonzero(folds != label), np.flatnonzero(folds == label)) for label in labels]
 
 
-def _loss_sums(rows: ClassRows, loss: ProperLoss) -> dict[str, nw.Expr]:
+def _build_loss_sums(rows: ClassRows, loss: ProperLoss) -> dict[str, nw.Expr]:
     """Sums of the loss of S over all rows, if engines evaluate it."""
-    law = columns_of("p0", rows.k)
-    hit = picked(law)
-    w = nw.col("w") if rows.roles.weighted else nw.lit(1.0)
+    law = list_columns("p0", rows.k)
+    hit = pick(law)
+    w = nw.col("w") if rows.roles.has_weights else nw.lit(1.0)
     never: dict[str, nw.Expr] = {"never": (hit <= 0.0).cast(nw.Int64)}
     if type(loss) not in CLASS_FORMULAS:
         return never
@@ -138,12 +138,12 @@ def _loss_sums(rows: ClassRows, loss: ProperLoss) -> dict[str, nw.Expr]:
     return never | {"a": w * value, "b": w * w * value, "d": w * w * value * value}
 
 
-def _risk_of_all(facts: Facts, loss: ProperLoss) -> tuple[float, float]:
+def _find_risk(facts: Facts, loss: ProperLoss) -> tuple[float, float]:
     """Mean loss of S over all rows and its standard error; NaN for a loss that engines do not evaluate."""
     table = facts.table
     if "a" not in table:
         return math.nan, math.nan
-    if unbounded(loss) and table["never"].any():
+    if is_unbounded(loss) and table["never"].any():
         return math.inf, math.nan
     mass = float(table["w"].sum())
     risk = float(table["a"].sum()) / mass
@@ -168,7 +168,7 @@ class Sampler:
     repeats: str  # what must stay the same for the same seed to give the same rows
 
 
-def _polars(frame: Any, share: float, seed: int) -> Any:
+def _draw_polars(frame: Any, share: float, seed: int) -> Any:
     import polars as pl
 
     at = pl.col("__row").hash(seed)
@@ -176,20 +176,20 @@ def _polars(frame: Any, share: float, seed: int) -> Any:
     return kept.drop("__row")
 
 
-def _duckdb(frame: Any, share: float, seed: int) -> Any:
+def _draw_duckdb(frame: Any, share: float, seed: int) -> Any:
     kept = f"select * from __rows using sample {100.0 * share:.12f} percent (bernoulli, {seed:d})"  # noqa: S608 - numbers
     return frame.query("__rows", kept)
 
 
-def _dask(frame: Any, share: float, seed: int) -> Any:
+def _draw_dask(frame: Any, share: float, seed: int) -> Any:
     return frame.sample(frac=share, random_state=seed)
 
 
-def _spark(frame: Any, share: float, seed: int) -> Any:
+def _draw_spark(frame: Any, share: float, seed: int) -> Any:
     return frame.sample(fraction=share, seed=seed)
 
 
-def _ibis(frame: Any, share: float, seed: int) -> Any:
+def _draw_ibis(frame: Any, share: float, seed: int) -> Any:
     """Some of the engines behind ibis take no seed."""
     try:
         kept = frame.sample(share, method="row", seed=seed)
@@ -203,11 +203,11 @@ def _ibis(frame: Any, share: float, seed: int) -> Any:
 
 #: How each engine draws; other frames are in memory and drawn there.
 SAMPLERS: dict[str, Sampler] = {
-    "polars": Sampler(_polars, "the order of the rows, and the version of polars"),
-    "duckdb": Sampler(_duckdb, "the order of the rows and one thread (SET threads = 1)"),
-    "dask": Sampler(_dask, "the partitions"),
-    "spark": Sampler(_spark, "the partitions"),
-    "ibis": Sampler(_ibis, "what its engine needs"),
+    "polars": Sampler(_draw_polars, "the order of the rows, and the version of polars"),
+    "duckdb": Sampler(_draw_duckdb, "the order of the rows and one thread (SET threads = 1)"),
+    "dask": Sampler(_draw_dask, "the partitions"),
+    "spark": Sampler(_draw_spark, "the partitions"),
+    "ibis": Sampler(_draw_ibis, "what its engine needs"),
 }
 
 
@@ -216,11 +216,11 @@ def draw_rows(frame: Any, size: int, rows: int, seed: int) -> Any:
     if rows <= size:
         return frame
     share = min(1.0, (size + 5.0 * np.sqrt(size) + 10.0) / rows)
-    sampler = SAMPLERS.get(engine_of(frame))
-    return _in_memory(frame, share, seed) if sampler is None else sampler.keep(frame, share, seed)
+    sampler = SAMPLERS.get(find_engine(frame))
+    return _draw_in_memory(frame, share, seed) if sampler is None else sampler.keep(frame, share, seed)
 
 
-def _in_memory(frame: Any, share: float, seed: int) -> Any:
+def _draw_in_memory(frame: Any, share: float, seed: int) -> Any:
     eager = nw.from_native(frame, eager_only=True)
     kept = np.flatnonzero(np.random.default_rng(seed).random(len(eager)) < share)
     return eager[kept.tolist()].to_native()

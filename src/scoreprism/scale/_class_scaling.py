@@ -16,17 +16,17 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import TemperatureCalibrator, VectorScalingCalibrator
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._class_rows import ClassRows, Facts, label_code
+from scoreprism.scale._class_rows import ClassRows, Facts, code_classes
 from scoreprism.scale._column_settings import ColumnRoles
-from scoreprism.scale._engine_pass import grouped
-from scoreprism.scale._engines import fetched
+from scoreprism.scale._engine_pass import group_rows
+from scoreprism.scale._engines import fetch
 from scoreprism.scale._expressions import (
     SoftmaxExpression,
-    charts,
-    columns_of,
-    log_hit,
-    picked,
-    total,
+    add_columns,
+    build_log_hit,
+    list_columns,
+    number_charts,
+    pick,
     with_logs,
     with_maps,
 )
@@ -92,18 +92,18 @@ class Scaling:
 
     def slopes(self, f: int, c: int, k: int) -> list[nw.Expr]:
         """First derivatives of −log p_y, of map f at the log-probabilities c."""
-        p, z = columns_of(f"m{f}", k), columns_of(f"z{c}", k)
+        p, z = list_columns(f"m{f}", k), list_columns(f"z{c}", k)
         if not self.vector:
-            return [total([a * b for a, b in zip(p, z, strict=True)]) - picked(z)]
+            return [add_columns([a * b for a, b in zip(p, z, strict=True)]) - pick(z)]
         error = [a - (nw.col("y") == j).cast(nw.Float64) for j, a in enumerate(p)]
         return [*(a * b for a, b in zip(error, z, strict=True)), *error]
 
     def curves(self, f: int, c: int, k: int) -> list[nw.Expr]:
         """Second derivatives, those on and above the diagonal in the order of `_pairs`."""
-        p, z = columns_of(f"m{f}", k), columns_of(f"z{c}", k)
+        p, z = list_columns(f"m{f}", k), list_columns(f"z{c}", k)
         if not self.vector:
-            mean = total([a * b for a, b in zip(p, z, strict=True)])
-            return [total([a * b * b for a, b in zip(p, z, strict=True)]) - mean * mean]
+            mean = add_columns([a * b for a, b in zip(p, z, strict=True)])
+            return [add_columns([a * b * b for a, b in zip(p, z, strict=True)]) - mean * mean]
         found = []
         for i, j in self._pairs(k):
             a, b = i % k, j % k
@@ -124,7 +124,7 @@ class Scaling:
             found[i, j] = found[j, i] = value
         return found
 
-    def penalised(
+    def penalise(
         self, theta: FloatArray, slope: FloatArray, curve: FloatArray, k: int
     ) -> tuple[FloatArray, FloatArray]:
         """Derivatives with those of the ridge."""
@@ -155,7 +155,7 @@ class ClassRequest:
     sample: int
 
 
-class Fitting:
+class ScalingFit:
     """A fit in progress: `steps` yields after every pass over the data, then `maps` and `common` are there."""
 
     maps: list[SoftmaxExpression]  # of each fold, fitted without it
@@ -165,8 +165,10 @@ class Fitting:
         self.rows, self.facts, self.home, self.scaling = rows, facts, home, scaling
         self.k, self.folds = rows.k, int(home.max()) + 1
         table = facts.table
-        self.worth = float(table["w"].sum() / table["w2"].sum()) if rows.roles.weighted else 1.0  # Kish, as in memory
-        self.lows = [self._low(home != f) for f in range(self.folds)]
+        self.worth = (
+            float(table["w"].sum() / table["w2"].sum()) if rows.roles.has_weights else 1.0
+        )  # Kish, as in memory
+        self.lows = [self._find_low(home != f) for f in range(self.folds)]
         if not scaling.vector:
             self._require_errors()
 
@@ -175,7 +177,7 @@ class Fitting:
     def _mass(self, lines: Any) -> float:
         return float(self.facts.table["w"][lines].sum()) * self.worth
 
-    def _low(self, lines: Any) -> float:
+    def _find_low(self, lines: Any) -> float:
         """As `smallest` in memory: half the smallest probability where zeros occur, else it or 1/(2n) if less."""
         table = self.facts.table
         least = float(table["least"][lines].min())
@@ -197,11 +199,11 @@ class Fitting:
 
     def steps(self) -> Iterator[None]:
         """One pass after the other."""
-        theta = self._start()
+        theta = self._find_start()
         slope, curve = np.zeros(0), np.zeros(0)
         best, on, value = theta, theta, np.inf
         for _ in range(_PATIENCE):
-            loss, slope, curve = self._common_pass(theta)
+            loss, slope, curve = self._pass_common(theta)
             yield
             ridged = 0.5 * self.scaling.ridge * float(((theta - self.scaling.identity(self.k)) ** 2).sum())
             new = float(loss.sum()) + ridged
@@ -209,33 +211,33 @@ class Fitting:
                 theta = 0.5 * (theta + best)
                 continue
             best, value = theta, new
-            whole = self.scaling.penalised(theta, slope.sum(axis=0), curve.sum(axis=0), self.k)
-            step, size = _newton(*whole)
+            whole = self.scaling.penalise(theta, slope.sum(axis=0), curve.sum(axis=0), self.k)
+            step, size = _step_newton(*whole)
             on = self.scaling.moved(theta, step)
             if size**2 <= _NEAR or np.array_equal(on, theta):
                 break
             theta = on
-        yield from self._fold_steps(theta, slope, curve)
+        yield from self._step_folds(theta, slope, curve)
         self.common = on  # a step on from where the folds began
 
-    def _fold_steps(self, theta: FloatArray, slope: FloatArray, curve: FloatArray) -> Iterator[None]:
+    def _step_folds(self, theta: FloatArray, slope: FloatArray, curve: FloatArray) -> Iterator[None]:
         """Each fold's own parameters: one Newton step from the common ones, then steps by its own slopes."""
         without = range(self.folds)
         curves = [curve.sum(axis=0) - curve[f] for f in without]
         thetas, first = [], np.zeros(self.folds)
         for f in without:
-            away = self.scaling.penalised(theta, slope.sum(axis=0) - slope[f], curves[f], self.k)
-            step, first[f] = _newton(*away)
+            away = self.scaling.penalise(theta, slope.sum(axis=0) - slope[f], curves[f], self.k)
+            step, first[f] = _step_newton(*away)
             thetas.append(self.scaling.moved(theta, step))
         before, curved, floors = first, False, [0.0] * self.folds
         for _ in range(_PATIENCE):
-            slopes, fresh, least = self._fold_pass(thetas, curved=curved)
+            slopes, fresh, least = self._pass_folds(thetas, curved=curved)
             curves = fresh if fresh is not None else curves
             yield
             floors = [self.scaling.floor(least[f], self._mass(self.home != f), self.k) for f in without]
             sizes, on = np.zeros(self.folds), []
             for f in without:
-                step, sizes[f] = _newton(*self.scaling.penalised(thetas[f], slopes[f], curves[f], self.k))
+                step, sizes[f] = _step_newton(*self.scaling.penalise(thetas[f], slopes[f], curves[f], self.k))
                 on.append(self.scaling.moved(thetas[f], step))
             shrunk = np.minimum(sizes / np.maximum(before, 1e-300), 1.0)
             still = all(np.array_equal(a, b) for a, b in zip(on, thetas, strict=True))
@@ -252,20 +254,20 @@ class Fitting:
         parts = zip(thetas, lows, floors, strict=True)
         self.maps = [self.scaling.map(own, self.k, low, floor) for own, low, floor in parts]
 
-    def _common_pass(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _pass_common(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Loss, first and second derivatives of each fold at common parameters."""
         whole = slice(None)
-        low = self._low(whole) if self.facts.table["zeros"].any() else None
+        low = self._find_low(whole) if self.facts.table["zeros"].any() else None
         slopes, curves = (make(0, 0, self.k) for make in (self.scaling.slopes, self.scaling.curves))
-        columns = {"loss": 0.0 - log_hit(0, self.k)}
+        columns = {"loss": 0.0 - build_log_hit(0, self.k)}
         columns |= {f"g{i}": one for i, one in enumerate(slopes)} | {f"c{i}": one for i, one in enumerate(curves)}
-        table = self._summed([self.scaling.map(theta, self.k, low)], columns)
-        g = self._by_fold(table, [f"g{i}" for i in range(len(slopes))])
-        c = self._by_fold(table, [f"c{i}" for i in range(len(curves))])
+        table = self._sum_by_fold([self.scaling.map(theta, self.k, low)], columns)
+        g = self._read_folds(table, [f"g{i}" for i in range(len(slopes))])
+        c = self._read_folds(table, [f"c{i}" for i in range(len(curves))])
         matrices = np.stack([self.scaling.matrix(line, self.k) for line in c])
-        return self._by_fold(table, ["loss"])[:, 0], g, matrices
+        return self._read_folds(table, ["loss"])[:, 0], g, matrices
 
-    def _fold_pass(
+    def _pass_folds(
         self, thetas: Sequence[FloatArray], *, curved: bool
     ) -> tuple[FloatArray, list[FloatArray] | None, FloatArray]:
         """First derivatives of each fold's fit (with `curved` the second too), and the smallest value of its law."""
@@ -273,30 +275,30 @@ class Fitting:
         maps = [self.scaling.map(theta, self.k, low) for theta, low in zip(thetas, lows, strict=True)]
         columns: dict[str, nw.Expr] = {}
         size, count = thetas[0].size, 0
-        for f, c in enumerate(charts(maps)):
+        for f, c in enumerate(number_charts(maps)):
             columns |= {f"g{f}_{i}": one for i, one in enumerate(self.scaling.slopes(f, c, self.k))}
             if curved:
                 second = self.scaling.curves(f, c, self.k)
                 columns |= {f"c{f}_{i}": one for i, one in enumerate(second)}
                 count = len(second)
-        least = {f"least{f}": nw.min_horizontal(*columns_of(f"m{f}", self.k)) for f in range(self.folds)}
-        table = self._summed(maps, columns, least)
+        least = {f"least{f}": nw.min_horizontal(*list_columns(f"m{f}", self.k)) for f in range(self.folds)}
+        table = self._sum_by_fold(maps, columns, least)
         g, low = np.zeros((self.folds, size)), np.zeros(self.folds)
         own: list[FloatArray] = []
         for f in range(self.folds):
             others = np.arange(self.folds) != f
-            g[f] = self._by_fold(table, [f"g{f}_{i}" for i in range(size)])[others].sum(axis=0)
-            low[f] = self._by_fold(table, [f"least{f}"], weighted=False)[others].min()
+            g[f] = self._read_folds(table, [f"g{f}_{i}" for i in range(size)])[others].sum(axis=0)
+            low[f] = self._read_folds(table, [f"least{f}"], weighted=False)[others].min()
             if curved:
-                entries = self._by_fold(table, [f"c{f}_{i}" for i in range(count)])[others].sum(axis=0)
+                entries = self._read_folds(table, [f"c{f}_{i}" for i in range(count)])[others].sum(axis=0)
                 own.append(self.scaling.matrix(entries, self.k))
         return g, own if curved else None, low
 
-    def _summed(
+    def _sum_by_fold(
         self, maps: Sequence[SoftmaxExpression], columns: dict[str, nw.Expr], least: dict[str, nw.Expr] | None = None
     ) -> dict[str, Any]:
         """Sums by fold, weighted; and minima."""
-        k, w = self.k, nw.col("w") if self.rows.roles.weighted else None
+        k, w = self.k, nw.col("w") if self.rows.roles.has_weights else None
         made = {f"s_{name}": value if w is None else w * value for name, value in columns.items()}
         how = dict.fromkeys(made, "sum") | {f"s_{name}": "min" for name in least or {}}
         made |= {f"s_{name}": value for name, value in (least or {}).items()}
@@ -304,19 +306,19 @@ class Fitting:
         def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
             return with_maps(with_logs(frame, k), maps, k).select("home", **made)
 
-        return grouped(self.rows.frame, build, ["home"], how)
+        return group_rows(self.rows.frame, build, ["home"], how)
 
-    def _by_fold(self, table: dict[str, Any], names: Sequence[str], *, weighted: bool = True) -> FloatArray:
+    def _read_folds(self, table: dict[str, Any], names: Sequence[str], *, weighted: bool = True) -> FloatArray:
         """Columns of a small result, a line per fold."""
         found = np.zeros((self.folds, len(names)))
         for i, name in enumerate(names):
             found[table["home"].astype(np.intp), i] = table[f"s_{name}"]
         return found * self.worth if weighted else found
 
-    def _start(self) -> FloatArray:
+    def _find_start(self) -> FloatArray:
         """What the first rows say, if all classes are among them; it only has to be near."""
         names = [f"p0_{j}" for j in range(self.k)]
-        head = fetched(self.rows.frame.select("y", *names).head(_HEAD))
+        head = fetch(self.rows.frame.select("y", *names).head(_HEAD))
         codes = head["y"].astype(np.intp)
         if (np.bincount(codes, minlength=self.k) < 20).any():
             return self.scaling.identity(self.k)
@@ -328,7 +330,7 @@ class Fitting:
         return np.array([TemperatureCalibrator()._fit(data).sharpness])  # type: ignore[attr-defined]
 
 
-def _newton(slope: FloatArray, curve: FloatArray) -> tuple[FloatArray, float]:
+def _step_newton(slope: FloatArray, curve: FloatArray) -> tuple[FloatArray, float]:
     """The step to subtract, and its size √(g'H⁻¹g): how far the fit is from its end, in standard errors."""
     if not np.isfinite(curve).all() or not np.isfinite(slope).all():  # pragma: no cover - a softmax is finite
         raise FloatingPointError("derivatives that are not finite")
@@ -338,5 +340,5 @@ def _newton(slope: FloatArray, curve: FloatArray) -> tuple[FloatArray, float]:
 
 def with_home(rows: ClassRows, labels: Sequence[Any]) -> ClassRows:
     """Rows that have weight, with the number of their fold."""
-    frame = rows.frame.filter(nw.col("w") > 0.0) if rows.roles.weighted else rows.frame
-    return replace(rows, frame=frame.with_columns(home=label_code("fold", labels)))
+    frame = rows.frame.filter(nw.col("w") > 0.0) if rows.roles.has_weights else rows.frame
+    return replace(rows, frame=frame.with_columns(home=code_classes("fold", labels)))

@@ -26,17 +26,17 @@ from scoreprism.decomposition import Chain, Decomposition
 from scoreprism.decomposition._chain import RESOLUTION, as_floored, conclude, find_infinite_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import MOST_MODELS, ClassRows, Facts, find_facts
-from scoreprism.scale._class_scaling import ClassRequest, Fitting, with_home
-from scoreprism.scale._column_settings import period_code
-from scoreprism.scale._engine_pass import grouped
+from scoreprism.scale._class_scaling import ClassRequest, ScalingFit, with_home
+from scoreprism.scale._column_settings import read_period
+from scoreprism.scale._engine_pass import group_rows
 from scoreprism.scale._expressions import (
     CLASS_FORMULAS,
     SoftmaxExpression,
-    clipped,
-    columns_of,
-    picked,
-    total,
-    unbounded,
+    add_columns,
+    clip_columns,
+    is_unbounded,
+    list_columns,
+    pick,
     with_logs,
     with_maps,
 )
@@ -51,16 +51,16 @@ _EXPECTED = 7
 def decompose_all_rows(rows: ClassRows, request: ClassRequest) -> ClassDecomposition:
     """The whole, and every segment and period by laws and passes of its own."""
     facts = find_facts(rows)
-    labels = _few_labels(facts, rows)
+    labels = _list_labels(facts, rows)
     result = _fit(rows, facts, request)
     floors = share_floor(result)
     for kind, place in rows.roles.parts.items():
-        parts = {label: _part(rows, facts, place, label) for label in labels[kind]}
+        parts = {label: _take_part(rows, facts, place, label) for label in labels[kind]}
         result = attach_parts(result, kind, parts, lambda part: _fit(part[0], part[1], request, floors))
     return result
 
 
-def _few_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]]]:
+def _list_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]]]:
     found = {}
     for kind, place in rows.roles.parts.items():
         labels = {key[place] for key in facts.segments}
@@ -74,14 +74,14 @@ def _few_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]
     return found
 
 
-def _part(rows: ClassRows, facts: Facts, place: slice, label: tuple[Any, ...]) -> tuple[ClassRows, Facts]:
+def _take_part(rows: ClassRows, facts: Facts, place: slice, label: tuple[Any, ...]) -> tuple[ClassRows, Facts]:
     """The rows of a segment or period."""
     held = np.array([key[place] == label for key in facts.segments])
     frame = rows.frame
-    for name, value in zip(rows.roles.own_keys[place], label, strict=True):
-        raw = period_code(value, rows.roles.period) if name == "time" else value
+    for name, value in zip(rows.roles.key_names[place], label, strict=True):
+        raw = read_period(value, rows.roles.period) if name == "time" else value
         frame = frame.filter(nw.col(name).is_null() if raw is None else nw.col(name) == raw)
-    return replace(rows, frame=frame), facts.only(held)
+    return replace(rows, frame=frame), facts.take(held)
 
 
 def _fit(
@@ -90,9 +90,9 @@ def _fit(
     """Fold models by passes, then the terms by a last one; and another one at the floor of an infinite loss."""
     assert request.scaling is not None  # noqa: S101 - that is why we are here
     labels = facts.fold_labels
-    home = _home(facts, rows, labels)
+    home = _assign_folds(facts, rows, labels)
     ready = with_home(rows, labels)
-    fitting = Fitting(ready, facts, home, request.scaling)
+    fitting = ScalingFit(ready, facts, home, request.scaling)
     passes = 2 + sum(1 for _ in tracked(fitting.steps(), _EXPECTED, "passes over the data"))
     maps, common = fitting.maps, request.scaling.map(fitting.common, rows.k)
     parameters = {"slopes": common.slope.tolist(), "intercepts": common.intercept.tolist()}
@@ -108,7 +108,7 @@ def _fit(
         return ClassDecomposition._of(found, **facts.counts, **known)
 
     found = _decompose(sums, loss, request, request.clip, findings)
-    floor = _floor(found, facts) if floors is None else floors.get(str(loss))
+    floor = _find_floor(found, facts) if floors is None else floors.get(str(loss))
     if floor is None:
         return add_facts(found, passes)
     again = _sum_terms(ready, maps, loss, floor)  # sums of losses do not tell those of clipped ones
@@ -116,14 +116,14 @@ def _fit(
     return add_facts(replace(found, floored=add_facts(twin, passes + 1)), passes + 1)
 
 
-def _floor(found: Decomposition, facts: Facts) -> float | None:
+def _find_floor(found: Decomposition, facts: Facts) -> float | None:
     """How far scores are kept from 0, where the loss is infinite."""
     if found.clip is not None or found._finite:
         return None
     return min(0.5 / max(float(facts.table["n"].sum()), 1.0), 1.0 / found.n_classes)
 
 
-def _home(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
+def _assign_folds(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
     """The number of the fold of each line of the facts; every class must be outside of every fold."""
     column = rows.roles.fold
     if not 2 <= len(labels) <= MOST_MODELS:
@@ -173,59 +173,59 @@ def _sum_terms(rows: ClassRows, maps: Sequence[SoftmaxExpression], loss: ProperL
     """The pass: laws of all maps on all rows, that of the home fold as C, then sums and cross-products."""
     k, folds, given = rows.k, len(maps), len(rows.roles.levels)
     distances = {f"m{f}": one.floor for f, one in enumerate(maps)}
-    mean = {f"mid_{j}": total([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
-    at_home = {f"own_{j}": picked([nw.col(f"m{f}_{j}") for f in range(folds)], "home") for j in range(k)}
+    mean = {f"mid_{j}": add_columns([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
+    at_home = {f"own_{j}": pick([nw.col(f"m{f}_{j}") for f in range(folds)], "home") for j in range(k)}
     size = given + 2  # steps of S, C and the levels above, and one spread
-    sums = {f"s_{name}": value for name, value in _summands(rows, size).items()}
+    sums = {f"s_{name}": value for name, value in _build_summands(rows, size).items()}
     sums |= {} if clip is None else {"s_moved": nw.col("moved")}
 
     def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        frame = clipped(with_maps(with_logs(frame, k), maps, k), distances, k)
+        frame = clip_columns(with_maps(with_logs(frame, k), maps, k), distances, k)
         if clip is not None:
-            least = nw.min_horizontal(*columns_of("p0", k))
+            least = nw.min_horizontal(*list_columns("p0", k))
             frame = frame.with_columns(moved=(least < clip).cast(nw.Float64))
             laws = [*distances, *(f"p{t}" for t in range(given))]
-            frame = clipped(frame, dict.fromkeys(laws, clip), k)
+            frame = clip_columns(frame, dict.fromkeys(laws, clip), k)
         frame = frame.with_columns(**mean, **at_home)
-        never = [(picked(columns_of(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)]
-        frame = frame.with_columns(**_components(given, folds, k, loss), zero=total(never))
+        never = [(pick(list_columns(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)]
+        frame = frame.with_columns(**_build_components(given, folds, k, loss), zero=add_columns(never))
         return frame.select("y", "zero", **sums)
 
-    table = grouped(rows.frame, build, ["y", "zero"], dict.fromkeys(sums, "sum"))
-    return _class_sums(table, rows, size)
+    table = group_rows(rows.frame, build, ["y", "zero"], dict.fromkeys(sums, "sum"))
+    return _read_sums(table, rows, size)
 
 
-def _summands(rows: ClassRows, size: int) -> dict[str, nw.Expr]:
+def _build_summands(rows: ClassRows, size: int) -> dict[str, nw.Expr]:
     """Columns to be summed: ``a`` Σw·x, ``b`` Σw²·x, ``d`` Σw²·x·x'."""
-    columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*columns_of("own", rows.k))}
-    w = nw.col("w") if rows.roles.weighted else nw.lit(1.0)
-    if rows.roles.weighted:
+    columns: dict[str, nw.Expr] = {"surprise": 1.0 - nw.max_horizontal(*list_columns("own", rows.k))}
+    w = nw.col("w") if rows.roles.has_weights else nw.lit(1.0)
+    if rows.roles.has_weights:
         columns |= {"w": w, "w2": w * w}
     for a in range(size):
         columns[f"a{a}"] = w * nw.col(f"x{a}")
-        if rows.roles.weighted:
+        if rows.roles.has_weights:
             columns[f"b{a}"] = w * w * nw.col(f"x{a}")
         for b in range(a, size):
             columns[f"d{a}_{b}"] = w * w * nw.col(f"x{a}") * nw.col(f"x{b}")
     return columns
 
 
-def _components(given: int, folds: int, k: int, loss: ProperLoss) -> dict[str, nw.Expr]:
+def _build_components(given: int, folds: int, k: int, loss: ProperLoss) -> dict[str, nw.Expr]:
     """Columns ``x{component}``; an infinite loss counts as 0 and is told by ``zero``."""
     order = ["p0", "own", *(f"p{t}" for t in range(1, given))]
     formula = CLASS_FORMULAS[type(loss)]
-    values = [formula.loss(picked(columns_of(name, k)), columns_of(name, k)) for name in order]
+    values = [formula.loss(pick(list_columns(name, k)), list_columns(name, k)) for name in order]
     columns = {f"x{t}": before - after for t, (before, after) in enumerate(pairwise(values))}
     columns[f"x{len(order) - 1}"] = values[-1]
-    laws = [columns_of(f"m{f}", k) for f in range(folds)]
-    return columns | {f"x{len(order)}": formula.spread(laws, columns_of("mid", k))}
+    laws = [list_columns(f"m{f}", k) for f in range(folds)]
+    return columns | {f"x{len(order)}": formula.spread(laws, list_columns("mid", k))}
 
 
-def _class_sums(table: dict[str, Any], rows: ClassRows, size: int) -> ClassSums:
+def _read_sums(table: dict[str, Any], rows: ClassRows, size: int) -> ClassSums:
     n = table["n"].astype(np.float64)
-    w, w2 = (table["s_w"], table["s_w2"]) if rows.roles.weighted else (n, n)
+    w, w2 = (table["s_w"], table["s_w2"]) if rows.roles.has_weights else (n, n)
     first = np.column_stack([table[f"s_a{a}"] for a in range(size)])
-    second = np.column_stack([table[f"s_b{a}"] for a in range(size)]) if rows.roles.weighted else first
+    second = np.column_stack([table[f"s_b{a}"] for a in range(size)]) if rows.roles.has_weights else first
     products = np.zeros((n.size, size, size))
     for a in range(size):
         for b in range(a, size):
@@ -256,13 +256,13 @@ def _decompose(
     assert request.scaling is not None  # noqa: S101 - that is why we are here
     form = request.form
     levels = len(sums.levels)
-    sample = _sample(sums)
-    chain = Chain.of(sample, _levels(sample, sums.levels), findings=tuple(findings))
+    sample = _make_sample(sums)
+    chain = Chain.of(sample, _make_levels(sample, sums.levels), findings=tuple(findings))
     spread = np.zeros((2 * levels, levels + 1))
     spread[:levels, :levels] = np.eye(levels)
     spread[levels + 1, levels] = 1.0  # only C has one
-    moments = _moments(sums, spread, np.zeros((sums.n.size, 2 * levels)))
-    infinite = _infinite(sums, loss)
+    moments = _find_moments(sums, spread, np.zeros((sums.n.size, 2 * levels)))
+    infinite = _find_infinite(sums, loss)
     said = find_infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
     moments = _with_infinite(moments, infinite)
     risk = float(moments.mean[:levels].sum())
@@ -277,21 +277,21 @@ def _decompose(
     overfit = find_overfit(found, 1)
     if overfit is not None:  # no warning: a scaling of many rows hardly ever does
         found = replace(found, findings=(*found.findings, overfit))
-    return replace(found, _alternatives=(own,), _resolution=partial(_resolution, sums, found))
+    return replace(found, _alternatives=(own,), _resolution=partial(_decompose_resolution, sums, found))
 
 
-def _sample(sums: ClassSums) -> Sample:
+def _make_sample(sums: ClassSums) -> Sample:
     """Lines as a sample: what is asked of it is only how many rows they are."""
     law = np.full((sums.n.size, sums.k), 1.0 / sums.k)
     return Sample(sums.y, {"model": law}, weight=sums.w, cells=Cells(sums.n, sums.w2))
 
 
-def _levels(sample: Sample, names: Sequence[str]) -> list[Level]:
+def _make_levels(sample: Sample, names: Sequence[str]) -> list[Level]:
     """Levels that are known by their sums."""
     return [Level.of(name, sample.prediction, is_summed=True) for name in names]
 
 
-def _moments(sums: ClassSums, turn: FloatArray, shift: FloatArray) -> Moments:
+def _find_moments(sums: ClassSums, turn: FloatArray, shift: FloatArray) -> Moments:
     """Moments of turn·x + shift, `shift` being constant within a line."""
     mass = float(sums.w.sum())
     first = sums.first @ turn.T + shift * sums.w[:, None]
@@ -305,10 +305,10 @@ def _moments(sums: ClassSums, turn: FloatArray, shift: FloatArray) -> Moments:
     return Moments(mean, covariance / mass**2 if sums.n.sum() > 1 else covariance * np.nan)
 
 
-def _infinite(sums: ClassSums, loss: ProperLoss) -> FloatArray:
+def _find_infinite(sums: ClassSums, loss: ProperLoss) -> FloatArray:
     """Lines where a level has an infinite loss, (levels, lines)."""
     found = np.zeros((len(sums.levels), sums.n.size), dtype=bool)
-    if unbounded(loss):
+    if is_unbounded(loss):
         for t, row in enumerate([0, *range(2, len(sums.levels))]):
             found[row] = (sums.zero >> t) & 1
     return found
@@ -324,9 +324,9 @@ def _with_infinite(moments: Moments, infinite: FloatArray) -> Moments:
     return Moments(mean, covariance)
 
 
-def _resolution(sums: ClassSums, found: Decomposition) -> Decomposition:
+def _decompose_resolution(sums: ClassSums, found: Decomposition) -> Decomposition:
     """Uncertainty − resolution + reliability: the marginal law has one loss per class, which is known."""
-    loss, clip, sample = found.loss, found.clip, _sample(sums)
+    loss, clip, sample = found.loss, found.clip, _make_sample(sums)
     marginal = np.bincount(sums.y, sums.w, sums.k) / sums.w.sum()
     law = np.tile(marginal, (sums.n.size, 1))
     constant = loss.evaluate(law if clip is None else clip_law(law, clip), sums.y)
@@ -337,6 +337,6 @@ def _resolution(sums: ClassSums, found: Decomposition) -> Decomposition:
     turn[4, levels] = 1.0
     shift = np.zeros((sums.n.size, 6))
     shift[:, 1], shift[:, 2] = -constant, constant
-    moments = _with_infinite(_moments(sums, turn, shift), _infinite(sums, loss)[:1])
-    chain = Chain.of(sample, _levels(sample, ("S", "C", "Q̄")), RESOLUTION)
+    moments = _with_infinite(_find_moments(sums, turn, shift), _find_infinite(sums, loss)[:1])
+    chain = Chain.of(sample, _make_levels(sample, ("S", "C", "Q̄")), RESOLUTION)
     return conclude(chain, loss, found.form, clip, moments, found.risk, None, ())

@@ -55,7 +55,7 @@ class ColumnRoles:
         return tuple(self.laws)
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         """Whether rows have weights."""
         return self.sample_weight is not None
 
@@ -65,8 +65,8 @@ class ColumnRoles:
         return (*self.segments, *([self.time] if self.time is not None else []))
 
     @property
-    def own_keys(self) -> list[str]:
-        """What these are called in the frames of `key_columns`."""
+    def key_names(self) -> list[str]:
+        """What these are called in the frames of `select_keys`."""
         return [*(f"by{i}" for i in range(len(self.segments))), *(["time"] if self.time is not None else [])]
 
     @property
@@ -104,7 +104,7 @@ class ColumnRoles:
         named = {role: name for role, name in rest.items() if name is not None}
         return {"target": self.target, **self.law_columns, **named, **segments}
 
-    def renamed(self, names: Mapping[str, str]) -> ColumnRoles:
+    def rename(self, names: Mapping[str, str]) -> ColumnRoles:
         """The same roles where columns have other names."""
         single = ("target", "sample_weight", "time", "fold")
         changed: dict[str, Any] = {role: names.get(getattr(self, role), getattr(self, role)) for role in single}
@@ -156,7 +156,7 @@ class Settings(ColumnRoles):
         return cls(laws=laws, losses=losses, segments=tuple(data["segments"]), **kept)
 
 
-def known_loss(loss: ProperLoss) -> bool:
+def has_name(loss: ProperLoss) -> bool:
     """Whether a loss can be written to JSON by its name."""
     return LOSSES.get(loss.name) is type(loss)
 
@@ -226,7 +226,7 @@ def check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
         if schema[name].is_nested() or schema[name] in _NO_LABELS:
             refuse(f"{mark(role)} must hold labels", f"column {name!r} of type {schema[name]}", "Name another column.")
     _check_target(schema[roles.target], roles)
-    return with_period(schema, roles)
+    return parse_period(schema, roles)
 
 
 def require_columns(schema: Schema, roles: ColumnRoles) -> None:
@@ -261,12 +261,12 @@ class Seen:
         """What has been seen so far."""
         return Seen(dict(self.kinds), set(self.others))
 
-    def alike(self, schema: Schema, roles: ColumnRoles) -> ColumnRoles:
+    def require_alike(self, schema: Schema, roles: ColumnRoles) -> ColumnRoles:
         """Refuse labels that are numbers in one file and words in another: they would be different segments."""
         labels = [name for name in (*roles.segments, roles.time, roles.fold) if name is not None]
         labels += [roles.target] if roles.pos_label is not None else []
         for name in labels:
-            kind = _kind(schema[name])
+            kind = _name_kind(schema[name])
             known = self.kinds.setdefault(name, kind)
             if kind != known:
                 refuse(
@@ -290,7 +290,7 @@ class Seen:
             )
 
 
-def _kind(kind: nw.dtypes.DType) -> str:
+def _name_kind(kind: nw.dtypes.DType) -> str:
     """What a type is to a reader."""
     if kind.is_numeric():
         return "numbers"
@@ -325,7 +325,7 @@ def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
         )
 
 
-def with_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
+def parse_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
     """The length of a period: a month for dates unless said otherwise, none for other columns."""
     if roles.time is None:
         if roles.period is not None:
@@ -347,40 +347,42 @@ def with_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
 _NO_OUTCOME = -2
 
 
-def number(name: str) -> nw.Expr:
+def cast_number(name: str) -> nw.Expr:
     """A column of numbers, in double precision."""
     return nw.col(name).cast(nw.Float64)
 
 
-def key_columns(roles: ColumnRoles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
+def select_keys(roles: ColumnRoles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
     """Weights, segments, period and fold under names of ours: user's names are data and may be anything."""
     schema = frame.collect_schema()
-    columns = {} if roles.sample_weight is None else {"w": number(roles.sample_weight)}
+    columns = {} if roles.sample_weight is None else {"w": cast_number(roles.sample_weight)}
     columns |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.segments)}
     if roles.time is not None:
-        columns["time"] = _period(roles.time, roles.period, schema[roles.time], frame.implementation)
+        columns["time"] = _code_period(roles.time, roles.period, schema[roles.time], frame.implementation)
     if roles.fold is not None:
         folded = roles.fold_hash is not None
-        columns["fold"] = hashed(roles.fold, schema[roles.fold], roles.fold_hash or 0) if folded else nw.col(roles.fold)
+        columns["fold"] = (
+            hash_key(roles.fold, schema[roles.fold], roles.fold_hash or 0) if folded else nw.col(roles.fold)
+        )
     return columns
 
 
-def valid_keys(fine: nw.Expr, roles: ColumnRoles, schema: Schema) -> nw.Expr:
-    """`fine`, and whether the weight of a row can be summed and its fold is there; of `key_columns`."""
+def are_keys_valid(fine: nw.Expr, roles: ColumnRoles, schema: Schema) -> nw.Expr:
+    """`fine`, and whether the weight of a row can be summed and its fold is there; of `select_keys`."""
     if roles.sample_weight is not None:
         fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
     if roles.fold is not None:
-        fine = fine & there("fold", schema[roles.fold] if roles.fold_hash is None else nw.Int64())
+        fine = fine & is_present("fold", schema[roles.fold] if roles.fold_hash is None else nw.Int64())
     return fine
 
 
-def there(name: str, kind: nw.dtypes.DType) -> nw.Expr:
+def is_present(name: str, kind: nw.dtypes.DType) -> nw.Expr:
     """Whether a label is there; NaN is none."""
     column = nw.col(name)
     return ~column.is_null() & ~column.is_nan() if kind.is_float() else ~column.is_null()
 
 
-def outcome(roles: ColumnRoles, kind: nw.dtypes.DType) -> nw.Expr:
+def code_outcome(roles: ColumnRoles, kind: nw.dtypes.DType) -> nw.Expr:
     """1 for the event, 0 (or −1) for the other label; what is no outcome is another number, or missing."""
     target = nw.col(roles.target)
     if kind == nw.Boolean:
@@ -400,7 +402,7 @@ def is_outcome() -> nw.Expr:
     return (y == 0) | (y == 1) | (y == -1)
 
 
-def _period(time: str, period: str | None, kind: nw.dtypes.DType, engine: nw.Implementation) -> nw.Expr:
+def _code_period(time: str, period: str | None, kind: nw.dtypes.DType, engine: nw.Implementation) -> nw.Expr:
     """The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is."""
     column = nw.col(time)
     if period is None:
@@ -412,23 +414,23 @@ def _period(time: str, period: str | None, kind: nw.dtypes.DType, engine: nw.Imp
     if period == "year":
         return year
     if period == "quarter":
-        return year * 10 + _parts(month + 2, 3)
+        return year * 10 + _divide(month + 2, 3)
     if period == "month":
         return year * 100 + month
     if period == "day":
         return year * 10000 + month * 100 + column.dt.day().cast(nw.Float64)
-    return _week(year, month, column.dt.day().cast(nw.Float64))
+    return _count_weeks(year, month, column.dt.day().cast(nw.Float64))
 
 
-def _week(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
+def _count_weeks(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
     """Weeks since Monday, 29 December 1969, by the day number of a date (years start in March: leap days come last)."""
     early = (month < 3).cast(nw.Float64)
     shifted, months = year - early, month - 3 + 12 * early
-    leaps = _parts(shifted, 4) - _parts(shifted, 100) + _parts(shifted, 400)
-    return _parts(365 * shifted + leaps + _parts(153 * months + 2, 5) + day - 719466, 7)
+    leaps = _divide(shifted, 4) - _divide(shifted, 100) + _divide(shifted, 400)
+    return _divide(365 * shifted + leaps + _divide(153 * months + 2, 5) + day - 719466, 7)
 
 
-def _parts(whole: nw.Expr, size: int) -> nw.Expr:
+def _divide(whole: nw.Expr, size: int) -> nw.Expr:
     """Whole parts of a whole number; integer division is guarded against zero in some engines, at a price."""
     return (whole * (1.0 / size) + 1e-6).floor()
 
@@ -437,7 +439,7 @@ def _parts(whole: nw.Expr, size: int) -> nw.Expr:
 _PRIME, _ROOT = 2**31 - 1, 48271
 
 
-def hashed(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
+def hash_key(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
     """A fold from a whole number, the same in every engine."""
     if not kind.is_integer():
         refuse(
@@ -455,7 +457,7 @@ def hashed(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def plain_label(value: Any) -> Any:
+def read_label(value: Any) -> Any:
     """A label that JSON can hold."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -468,22 +470,22 @@ def plain_label(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def written(value: Any) -> Any:
+def write_label(value: Any) -> Any:
     """A label of a segment, period or fold; JSON has no infinite numbers."""
-    label = plain_label(value)
+    label = read_label(value)
     return str(label) if isinstance(label, float) and math.isinf(label) else label
 
 
-def segment_labels(table: Mapping[str, NDArray[Any]], keys: Sequence[str], period: str | None) -> list[tuple[Any, ...]]:
+def read_segments(table: Mapping[str, NDArray[Any]], keys: Sequence[str], period: str | None) -> list[tuple[Any, ...]]:
     """The labels of segment and period of each line, as JSON can hold them; `keys` are columns of the table."""
     columns = []
     for name in keys:
         values = table[name].tolist()
-        columns.append([written(period_label(v, period) if name == "time" else v) for v in values])
+        columns.append([write_label(write_period(v, period) if name == "time" else v) for v in values])
     return list(zip(*columns, strict=True)) if columns else [()] * next(iter(table.values())).shape[0]
 
 
-def period_label(code: Any, period: str | None) -> Any:
+def write_period(code: Any, period: str | None) -> Any:
     """A period as people write it."""
     if code is None or code != code or type(code).__name__ == "NAType":
         return None
@@ -499,8 +501,8 @@ def period_label(code: Any, period: str | None) -> Any:
     return str(whole) if period == "year" else f"{whole // 10000}-{whole // 100 % 100:02d}-{whole % 100:02d}"
 
 
-def period_code(label: Any, period: str | None) -> Any:
-    """The number behind the label of a period: `period_label` backwards."""
+def read_period(label: Any, period: str | None) -> Any:
+    """The number behind the label of a period: `write_period` backwards."""
     if period is None or label is None:
         return label
     if period == "week":

@@ -19,10 +19,19 @@ from scoreprism.scale._class_rows import find_facts, read_rows
 from scoreprism.scale._class_sample import SAMPLE, decompose_sample
 from scoreprism.scale._class_scaling import ClassRequest, Scaling
 from scoreprism.scale._class_terms import decompose_all_rows
-from scoreprism.scale._column_settings import ColumnRoles, Seen, Settings, check_columns, known_loss, parse_roles
+from scoreprism.scale._column_settings import ColumnRoles, Seen, Settings, check_columns, has_name, parse_roles
 from scoreprism.scale._engine_pass import Scan, refuse_empty, require_few_groups, sum_rows
-from scoreprism.scale._engines import EngineError, SourcePart, in_arrow, parts, plainly_named, scan, typed, wrap
-from scoreprism.scale._expressions import CELLS, CLASS_FORMULAS, FORMULAS, by_row, parse_cells
+from scoreprism.scale._engines import (
+    EngineError,
+    SourcePart,
+    list_parts,
+    read_schema,
+    rename_columns,
+    scan,
+    to_arrow,
+    wrap,
+)
+from scoreprism.scale._expressions import CELLS, CLASS_FORMULAS, FORMULAS, has_formula, parse_cells
 from scoreprism.scale._scaled_result import ScaledDecomposition
 from scoreprism.scale._sums import Sums
 
@@ -106,9 +115,9 @@ def aggregate(
     """
     losses = tuple(parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else list(loss)).values())
     for one in losses:
-        if not known_loss(one):
+        if not has_name(one):
             refuse("`loss` must have a name, for sums to be kept", str(one), "Pass it to Sums.decompose instead.")
-        if q is not None and not by_row(one):
+        if q is not None and not has_formula(one):
             known = ", ".join(sorted(kind.name for kind in FORMULAS))
             refuse("with `q` or `latent`, a loss must be one that engines evaluate", str(one), f"Use {known}.")
     laws = {"S": (score,), **{level: (name,) for level, name in (("Q", q), ("Π", latent)) if name is not None}}
@@ -121,7 +130,7 @@ def aggregate(
         verify_files(data, roles.columns.values())
     total: Sums | None = None
     seen = Seen()
-    frames, many = parts(data, engine)
+    frames, many = list_parts(data, engine)
     for part in tracked(frames, many, "sums of files" if many > 1 else "sums"):
         sums = _sum_part(part, roles, losses, count, distance, seen)
         total = sums if total is None else total + sums
@@ -235,7 +244,9 @@ def decompose(
     chosen = parse_loss(loss)
     if not isinstance(score, str):
         if verify_checksums:
-            verify_files(data, _names(target, score, q, latent, segments, time, sample_weight, fold_column, fold_key))
+            verify_files(
+                data, _list_names(target, score, q, latent, segments, time, sample_weight, fold_column, fold_key)
+            )
         frame, names = scan(data, engine=engine), _parse_names(score, "score")
         if len(names) > 2:
             return _decompose_classes(frame, names, chosen, classes, sample, columns | fit)
@@ -247,14 +258,14 @@ def decompose(
         refuse(
             "`classes` and `sample` must come with one score per class", f"score={score!r}", "Pass a list of columns."
         )
-    summed = chosen if known_loss(chosen) else "log"  # others are evaluated at the scores of lines
+    summed = chosen if has_name(chosen) else "log"  # others are evaluated at the scores of lines
     sums = aggregate(
         data, score=score, loss=summed, **columns, cells=cells, engine=engine, verify_checksums=verify_checksums
     )
     return sums.decompose(chosen, **fit)
 
 
-def _names(*given: str | Sequence[str] | None) -> list[str]:
+def _list_names(*given: str | Sequence[str] | None) -> list[str]:
     """Columns, named one by one or in lists."""
     return [name for one in given if one is not None for name in ([one] if isinstance(one, str) else one)]
 
@@ -271,12 +282,12 @@ def _sum_part(
         return _sum_frame(part.frame, roles, losses, cells, clip, seen)
     except InputError as error:
         if part.again is None or not isinstance(error, EngineError):
-            raise _placed(error, part) from None
+            raise _name_file(error, part) from None
     seen.kinds, seen.others = before.kinds, before.others
     return _sum_part(SourcePart(part.again(), part.path), roles, losses, cells, clip, seen)
 
 
-def _placed(error: InputError, part: SourcePart) -> InputError:
+def _name_file(error: InputError, part: SourcePart) -> InputError:
     """The error with the file it is about, where there are several."""
     return type(error)(f"{error} This is about the file {part.path!r}.") if part.path else error
 
@@ -284,12 +295,12 @@ def _placed(error: InputError, part: SourcePart) -> InputError:
 def _sum_frame(
     frame: Any, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Sums:
-    held = in_arrow(frame, roles.columns.values())
-    schema = typed(wrap(held))
-    checked = seen.alike(schema, check_columns(schema, roles))
-    lazy, names = plainly_named(held)
+    held = to_arrow(frame, roles.columns.values())
+    schema = read_schema(wrap(held))
+    checked = seen.require_alike(schema, check_columns(schema, roles))
+    lazy, names = rename_columns(held)
     settings = Settings(**vars(checked), losses=losses, cells=cells, clip=clip)
-    return sum_rows(Scan(lazy, lazy.collect_schema(), checked.renamed(names), settings), seen)
+    return sum_rows(Scan(lazy, lazy.collect_schema(), checked.rename(names), settings), seen)
 
 
 # ── one column of scores for each class ─────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from scoreprism._findings.wording import plural, write_fixed
 from scoreprism._kernels.holm import MARKED, holm
 from scoreprism._kernels.term_intervals import ROLES, Interval, TermInference, quantile, tail
 from scoreprism.decomposition import Decomposition, SegmentDecompositions
-from scoreprism.scale._shift import LineTable, Shifts, mix_between, stale_between
+from scoreprism.scale._shift import LineTable, Shifts, assess_maps, split_change
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +79,7 @@ class Drift(Drawable, LineTable):
         if len(labels) < 2:
             left = f", {len(periods.skipped)} left out" if periods.skipped else ""
             refuse("drift must have at least two periods", f"{len(labels)}{left}", "Add the sums of further periods.")
-        return cls(periods.names, periods._backend, periods, tuple(_pairs(labels, against)), against)
+        return cls(periods.names, periods._backend, periods, tuple(_pair_periods(labels, against)), against)
 
     @property
     def floored(self) -> Drift | None:
@@ -113,7 +113,7 @@ class Drift(Drawable, LineTable):
         float
             The term in this period minus the term in the one it is compared with.
         """
-        after, before = self._both(term, period)
+        after, before = self._bracket_both(term, period)
         return after.value - before.value
 
     def interval(self, term: str, period: Any, confidence_level: float = 0.95) -> Interval:
@@ -134,9 +134,9 @@ class Drift(Drawable, LineTable):
         Interval
             From the intervals of both periods; of this change alone, whatever the number of periods.
         """
-        after, before = self._both(term, period)
+        after, before = self._bracket_both(term, period)
         confidence = parse_confidence(confidence_level)
-        low, high = _ends(after, before, quantile(confidence, two_sided=True))
+        low, high = _combine_ends(after, before, quantile(confidence, two_sided=True))
         return Interval(low, high, confidence, "clt" if term == Drift.LOSS else "from both intervals (MOVER)")
 
     def pvalues(self, term: str = "reliability", *, adjusted: bool = True) -> dict[Any, float]:
@@ -155,7 +155,7 @@ class Drift(Drawable, LineTable):
         dict
             Period → p-value: one minus the level at which the interval reaches 0.
         """
-        raw = {after: _pvalue(*self._both(term, after)) for after, _ in self.pairs}
+        raw = {after: _pvalue(*self._bracket_both(term, after)) for after, _ in self.pairs}
         return dict(zip(raw, holm(list(raw.values())), strict=True)) if adjusted else raw
 
     def mix(self, confidence_level: float = 0.95) -> Shifts:
@@ -174,7 +174,7 @@ class Drift(Drawable, LineTable):
             period. ``law``: the rest, 0 if P(Y | S) is what it was. They add up to the change of the loss. Scores that
             the baseline does not reach are judged by the nearest that it does.
         """
-        return mix_between(self.periods, self.pairs, confidence_level)
+        return split_change(self.periods, self.pairs, confidence_level)
 
     def stale(self, confidence_level: float = 0.95) -> Shifts:
         """
@@ -192,15 +192,15 @@ class Drift(Drawable, LineTable):
             ``loses``: the reliability of the scores it gives, which a map fitted now would save; it holds the noise of
             the map, and so is not quite 0 where nothing changed.
         """
-        return stale_between(self.periods, self.pairs, confidence_level)
+        return assess_maps(self.periods, self.pairs, confidence_level)
 
-    def _both(self, term: str, period: Any) -> tuple[Reach, Reach]:
+    def _bracket_both(self, term: str, period: Any) -> tuple[TermBracket, TermBracket]:
         name = parse_choice(term, (*self.names, Drift.LOSS), "term")
         before = [base for after, base in self.pairs if after == period]
         if not before:
             known = listed(plain(after) for after, _ in self.pairs)
             refuse(f"the period must be one of {known}", plain(period), "Others are compared with nothing.")
-        return _reach(self.periods[period], name), _reach(self.periods[before[0]], name)
+        return _bracket(self.periods[period], name), _bracket(self.periods[before[0]], name)
 
     # ── tables ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,7 +211,7 @@ class Drift(Drawable, LineTable):
         tests = {name: (self.pvalues(name, adjusted=False), self.pvalues(name)) for name in terms}
         for after, before in self.pairs:
             for name in terms:
-                now, base = self._both(name, after)
+                now, base = self._bracket_both(name, after)
                 interval, (raw, adjusted) = self.interval(name, after), tests[name]
                 values = (base.value, now.value, now.value - base.value, interval.low, interval.high)
                 line = (after, before, name, *values, raw[after], adjusted[after])
@@ -285,14 +285,14 @@ def _write_change(drift: Drift, name: str, period: Any, pvalue: float) -> str:
 
 
 @dataclass(frozen=True)
-class Reach:
+class TermBracket:
     """An estimate, and how far its interval goes; of the loss itself, `inference` is None."""
 
     value: float
     error: float
     inference: TermInference | None = None
 
-    def around(self, z: float) -> tuple[float, float]:
+    def find_distances(self, z: float) -> tuple[float, float]:
         """How far the interval goes below and above the estimate; NaN stays NaN."""
         if self.inference is None:
             return z * self.error, z * self.error
@@ -301,19 +301,19 @@ class Reach:
         return float(np.maximum(self.value - low, 0.0)), float(np.maximum(high - self.value, 0.0))
 
 
-def _reach(found: Decomposition, name: str) -> Reach:
+def _bracket(found: Decomposition, name: str) -> TermBracket:
     if name == Drift.LOSS:
         steps = dict.fromkeys(range(len(found.level_names)), 1.0)
-        return Reach(found.risk, found._moments.std_error(steps))
-    return Reach(found.terms[name], found.std_error[name], found._inference(name))
+        return TermBracket(found.risk, found._moments.std_error(steps))
+    return TermBracket(found.terms[name], found.std_error[name], found._inference(name))
 
 
-def _ends(after: Reach, before: Reach, z: float) -> tuple[float, float]:
+def _combine_ends(after: TermBracket, before: TermBracket, z: float) -> tuple[float, float]:
     """Ends of the interval of a difference of two independent estimates (MOVER; Zou and Donner 2008)."""
     # ends of reliabilities are cut at 0: uncut ones would always cover, with intervals 40 % wider (docs/scale.md)
     with np.errstate(invalid="ignore"):
         change = float(np.subtract(after.value, before.value))  # two infinite losses have no difference
-    (below, above), (base_below, base_above) = after.around(z), before.around(z)
+    (below, above), (base_below, base_above) = after.find_distances(z), before.find_distances(z)
     return change - math.hypot(below, base_above), change + math.hypot(above, base_below)
 
 
@@ -321,9 +321,9 @@ def _ends(after: Reach, before: Reach, z: float) -> tuple[float, float]:
 _FAR = 38.5
 
 
-def _pvalue(after: Reach, before: Reach) -> float:
+def _pvalue(after: TermBracket, before: TermBracket) -> float:
     """One minus the level at which the interval reaches 0, found by halving."""
-    low, high = _ends(after, before, 0.0)
+    low, high = _combine_ends(after, before, 0.0)
     if not (math.isfinite(low) and math.isfinite(high)):
         return math.nan
     if low <= 0.0 <= high:
@@ -331,7 +331,7 @@ def _pvalue(after: Reach, before: Reach) -> float:
     inside, outside = _FAR, 0.0
     for _ in range(60):
         middle = 0.5 * (inside + outside)
-        low, high = _ends(after, before, middle)
+        low, high = _combine_ends(after, before, middle)
         if low <= 0.0 <= high:
             inside = middle
         else:
@@ -342,7 +342,7 @@ def _pvalue(after: Reach, before: Reach) -> float:
 # ── what is compared with what ──────────────────────────────────────────────────────────────────────
 
 
-def _pairs(labels: Sequence[Any], against: Any) -> list[tuple[Any, Any]]:
+def _pair_periods(labels: Sequence[Any], against: Any) -> list[tuple[Any, Any]]:
     if isinstance(against, str) and against in Drift.AGAINST and against not in labels:
         bases = labels[:-1] if against == "previous" else [labels[0]] * (len(labels) - 1)
         return list(zip(labels[1:], bases, strict=True))

@@ -21,24 +21,24 @@ from scoreprism.scale._column_settings import (
     Schema,
     Seen,
     Settings,
+    are_keys_valid,
+    cast_number,
+    code_outcome,
     is_outcome,
-    key_columns,
-    number,
-    outcome,
-    plain_label,
-    segment_labels,
-    there,
-    valid_keys,
-    written,
+    is_present,
+    read_label,
+    read_segments,
+    select_keys,
+    write_label,
 )
-from scoreprism.scale._engines import fetched, takes_log_of_zero, told
+from scoreprism.scale._engines import fetch, takes_log_of_zero, translate_errors
 from scoreprism.scale._expressions import (
     FORMULAS,
-    by_row,
-    cell_expression,
-    parts_expression,
-    possible,
-    unbounded,
+    avoid_zero,
+    build_cell,
+    build_parts,
+    has_formula,
+    is_unbounded,
     with_root,
 )
 from scoreprism.scale._sums import Sums
@@ -73,16 +73,16 @@ class Scan:
     @property
     def keys(self) -> list[str]:
         """Columns of segments, periods and folds."""
-        return [*self.roles.own_keys, *(["fold"] if self.roles.fold is not None else [])]
+        return [*self.roles.key_names, *(["fold"] if self.roles.fold is not None else [])]
 
 
 def sum_rows(scan: Scan, seen: Seen) -> Sums:
     """The sums of a frame: by distinct score where there are few, else by cell; none of an empty frame."""
-    with told("the engine must be able to read the data", "Check the columns."):
-        rows = _rows(scan)
+    with translate_errors("the engine must be able to read the data", "Check the columns."):
+        rows = _select_rows(scan)
         _refuse_identifiers(rows, scan)
-        exact = _few_scores(rows, scan)
-        table = fetched(_grouped(_stated(rows, scan, exact=exact), scan, exact=exact))
+        exact = _has_few_scores(rows, scan)
+        table = fetch(_group(_flag_rows(rows, scan, exact=exact), scan, exact=exact))
         if not exact:
             cell, outcome = np.divmod(table["key"], 3)
             table |= {"key": np.where(table["key"] < 0, table["key"], cell), "y": outcome - 1}
@@ -98,34 +98,34 @@ def _refuse_identifiers(rows: nw.LazyFrame[Any], scan: Scan) -> None:
         return
     for most in (_LOOKED, None):
         part = rows.select(*names) if most is None else rows.select(*names).head(most)
-        groups = int(fetched(part.unique().head(MOST_GROUPS + 1).select(n=nw.len()))["n"][0])
+        groups = int(fetch(part.unique().head(MOST_GROUPS + 1).select(n=nw.len()))["n"][0])
         _require_few(groups, scan.settings)
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rows(scan: Scan) -> nw.LazyFrame[Any]:
+def _select_rows(scan: Scan) -> nw.LazyFrame[Any]:
     """The columns that count, under names of ours."""
     roles = scan.roles
-    laws = {f"law{t}": number(name) for t, (name,) in enumerate(roles.laws.values())}
-    y = outcome(roles, scan.schema[roles.target])
-    return scan.frame.select(**laws, y=y, **key_columns(roles, scan.frame))
+    laws = {f"law{t}": cast_number(name) for t, (name,) in enumerate(roles.laws.values())}
+    y = code_outcome(roles, scan.schema[roles.target])
+    return scan.frame.select(**laws, y=y, **select_keys(roles, scan.frame))
 
 
-def _valid(scan: Scan) -> nw.Expr:
+def _is_valid(scan: Scan) -> nw.Expr:
     """Whether a row can be summed; null and NaN compare to nothing."""
     valid = is_outcome()
     for t in scan.laws:
         valid = valid & (nw.col(f"law{t}") >= 0.0) & (nw.col(f"law{t}") <= 1.0)
-    return valid_keys(valid, scan.roles, scan.schema)
+    return are_keys_valid(valid, scan.roles, scan.schema)
 
 
-def _stated(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
+def _flag_rows(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
     """Rows with a flag whether they count; those that cannot be hold harmless numbers."""
-    stated = rows.with_columns(valid=_valid(scan))
+    stated = rows.with_columns(valid=_is_valid(scan))
     held = {f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t in scan.laws}
-    if scan.settings.weighted:
+    if scan.settings.has_weights:
         held["w"] = nw.when(nw.col("valid")).then(nw.col("w")).otherwise(nw.lit(0.0))
     if exact:  # outcomes are grouped by
         held["y"] = nw.when(nw.col("valid")).then(nw.col("y")).otherwise(nw.lit(0)).cast(nw.Int64)
@@ -135,20 +135,20 @@ def _stated(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame
 # ── groups ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _grouped(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
+def _group(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
     """The one group-by: arithmetic first, plain sums after (Dask knows no others)."""
     settings, score = scan.settings, nw.col("law0")
     columns, sums = _loss_columns(scan, exact=exact)
     if not exact:
         rows = with_root(rows, "law0")
     if columns:
-        rows = rows.with_columns(**{f"hit{t}": _hit(f"law{t}", settings.clip) for t in scan.laws})
+        rows = rows.with_columns(**{f"hit{t}": _build_hit(f"law{t}", settings.clip) for t in scan.laws})
         if not takes_log_of_zero(scan.frame):
-            rows = rows.with_columns(**{f"some{t}": possible(nw.col(f"hit{t}")) for t in scan.laws})
-    rows = rows.with_columns(key=_key(scan, exact=exact), **columns)
+            rows = rows.with_columns(**{f"some{t}": avoid_zero(nw.col(f"hit{t}")) for t in scan.laws})
+    rows = rows.with_columns(key=_build_key(scan, exact=exact), **columns)
     moments = {} if exact else {"s": score, "s2": score * score}
     sums = {**moments, **sums}
-    if settings.weighted:
+    if settings.has_weights:
         w = nw.col("w")
         squares = {name: w * w * value for name, value in sums.items() if name[0] == "d"}
         firsts = {name: w * value for name, value in sums.items() if name[0] != "d"}
@@ -166,11 +166,11 @@ def _grouped(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFram
     return rows.group_by("key", *(["y"] if exact else []), *scan.keys).agg(*found)
 
 
-def _key(scan: Scan, *, exact: bool) -> nw.Expr:
+def _build_key(scan: Scan, *, exact: bool) -> nw.Expr:
     """The score itself; or cell and outcome as one whole number, which is grouped faster than two. Below 0: no cell."""
     score = nw.col("law0")
-    key = score + 0.0 if exact else cell_expression(score, scan.settings.cells) * 3.0 + (nw.col("y") + 1)
-    if scan.settings.weighted:
+    key = score + 0.0 if exact else build_cell(score, scan.settings.cells) * 3.0 + (nw.col("y") + 1)
+    if scan.settings.has_weights:
         key = nw.when(nw.col("w") > 0.0).then(key).otherwise(nw.lit(_ABSENT))
     key = nw.when(nw.col("valid")).then(key).otherwise(nw.lit(_BAD))
     return key if exact else key.cast(nw.Int64)
@@ -182,7 +182,7 @@ def _loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[
         return {}, {}  # the loss of a distinct score is the same in all of its rows
     columns, sums = {}, {}
     for i, loss in enumerate(scan.settings.losses):
-        if not by_row(loss):
+        if not has_formula(loss):
             continue
         for t in scan.laws:
             some = f"hit{t}" if takes_log_of_zero(scan.frame) else f"some{t}"
@@ -194,7 +194,7 @@ def _loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[
     return columns, sums
 
 
-def _hit(law: str, clip: float | None) -> nw.Expr:
+def _build_hit(law: str, clip: float | None) -> nw.Expr:
     """p_y, the probability of what happened."""
     p = nw.col(law)
     if clip is not None:
@@ -209,16 +209,16 @@ def _hit(law: str, clip: float | None) -> nw.Expr:
 # ── few distinct scores ─────────────────────────────────────────────────────────────────────────────
 
 
-def _few_scores(rows: nw.LazyFrame[Any], scan: Scan) -> bool:
+def _has_few_scores(rows: nw.LazyFrame[Any], scan: Scan) -> bool:
     """Whether there are at most as many distinct scores as cells, by grids of more and more bits: memory is bounded."""
     cells = scan.settings.cells
-    score = rows.select(s=nw.when(_valid(scan)).then(nw.col("law0")).otherwise(nw.lit(0.5)))
-    if np.unique(fetched(score.head(_HEAD))["s"]).size > cells:
+    score = rows.select(s=nw.when(_is_valid(scan)).then(nw.col("law0")).otherwise(nw.lit(0.5)))
+    if np.unique(fetch(score.head(_HEAD))["s"]).size > cells:
         return False
     score, apart = with_root(score, "s"), 0
     for bits in (*_BITS, None):
-        code = nw.col("s") if bits is None else parts_expression(nw.col("s"), 2.0 ** (bits - 1))
-        found = fetched(
+        code = nw.col("s") if bits is None else build_parts(nw.col("s"), 2.0 ** (bits - 1))
+        found = fetch(
             score.with_columns(code=code)
             .group_by("code")
             .agg(nw.col("s").min().alias("lo"), nw.col("s").max().alias("hi"))
@@ -246,14 +246,14 @@ def _make_sums(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Su
     return Sums.from_groups(
         settings,
         exact=exact,
-        segments=segment_labels(kept, roles.own_keys, roles.period),
-        folds=[written(fold) for fold in folds],
-        columns=_filled(kept, settings),
+        segments=read_segments(kept, roles.key_names, roles.period),
+        folds=[write_label(fold) for fold in folds],
+        columns=_fill_columns(kept, settings),
         absent=gone,
     )
 
 
-def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
+def _fill_columns(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
     """Columns of sums: what was added up, and what follows from it where there are no weights."""
     columns: dict[str, FloatArray] = {
         "key": kept["key"].astype(np.float64),
@@ -265,23 +265,23 @@ def _filled(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, Floa
             columns[name.removeprefix("sum_")] = values.astype(np.float64)
         elif name.startswith("zero") or name in ("lo", "hi"):
             columns[name] = values.astype(np.float64)
-    if not settings.weighted:
+    if not settings.has_weights:
         columns |= dict.fromkeys(WEIGHTS, columns["n"])
         columns |= {f"b{name[1:]}": values for name, values in list(columns.items()) if name[0] == "a"}
-    if settings.weighted and (columns["w4"] < np.finfo(float).tiny).any():
+    if settings.has_weights and (columns["w4"] < np.finfo(float).tiny).any():
         refuse(
             f"`sample_weight` {settings.sample_weight!r} must be 0, or large enough for a fourth power",
             f"weights below {MOST_WEIGHT**-1:.0e}",
             "Multiply all weights by the same number.",
         )
-    return {name: _finite(name, columns, settings) if name[0] in "abd" else columns[name] for name in columns}
+    return {name: _zero_infinite(name, columns, settings) if name[0] in "abd" else columns[name] for name in columns}
 
 
-def _finite(name: str, columns: dict[str, FloatArray], settings: Settings) -> FloatArray:
+def _zero_infinite(name: str, columns: dict[str, FloatArray], settings: Settings) -> FloatArray:
     """Moments of a loss, 0 where it is infinite: the cells of 0 and 1 and the columns zero… tell where."""
     size = 2 if name[0] == "d" else 1
     loss, levels = settings.losses[int(name[1:-size])], name[-size:]
-    if not unbounded(loss):
+    if not is_unbounded(loss):
         return columns[name]
     never = ~np.isfinite(columns[name])
     for level in levels:
@@ -292,7 +292,7 @@ def _finite(name: str, columns: dict[str, FloatArray], settings: Settings) -> Fl
 # ── one pass of any kind ────────────────────────────────────────────────────────────────────────────
 
 
-def grouped(
+def group_rows(
     frame: nw.LazyFrame[Any],
     build: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]],
     keys: Sequence[str],
@@ -305,12 +305,12 @@ def grouped(
         return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *found)
 
     if frame.implementation.is_dask():  # whose planner takes minutes where its partitions take milliseconds
-        with told("the engine must be able to read the data", "Check the columns."):
-            return _by_partition(frame.to_native(), query, keys, {"n": "sum", **how})
-    return fetched(query(frame))
+        with translate_errors("the engine must be able to read the data", "Check the columns."):
+            return _group_partitions(frame.to_native(), query, keys, {"n": "sum", **how})
+    return fetch(query(frame))
 
 
-def _by_partition(
+def _group_partitions(
     frame: Any, query: Callable[[Any], Any], keys: Sequence[str], how: Mapping[str, str]
 ) -> dict[str, NDArray[Any]]:
     from dask.base import compute
@@ -323,7 +323,7 @@ def _by_partition(
     some = [part for part in parts if len(part)] or list(parts[:1])
     table = nw.concat([nw.from_native(part, eager_only=True) for part in some])
     merged = table.group_by(*keys).agg(*(getattr(nw.col(name), what)() for name, what in how.items()))
-    return fetched(merged.lazy())
+    return fetch(merged.lazy())
 
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────
@@ -357,13 +357,13 @@ def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], scan: Sc
     if bad.any():
         _explain(int(table["n"].sum()), scan)
     if scan.roles.pos_label is not None:
-        seen.label(_other_labels(scan), scan.settings)
+        seen.label(_find_other_labels(scan), scan.settings)
         return
     held = table["key"] >= 0  # rows without weight are not told apart by outcome
     seen.label([label for label in (-1, 0) if (held & (table["y"] == label)).any()], scan.settings)
 
 
-def _other_labels(scan: Scan) -> set[Any]:
+def _find_other_labels(scan: Scan) -> set[Any]:
     """With pos_label, the first and the last of the other labels."""
     roles, kind = scan.roles, scan.schema[scan.roles.target]
     if kind == nw.Boolean:
@@ -371,8 +371,8 @@ def _other_labels(scan: Scan) -> set[Any]:
     label = nw.col("label") if kind.is_numeric() else nw.col("label").cast(nw.String)  # categories have no order
     others = scan.frame.select(label=nw.col(roles.target)).select(label=label)
     others = others.filter((nw.col("label") != roles.pos_label) & ~nw.col("label").is_null())
-    found = fetched(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
-    return {plain_label(found[end][0]) for end in ("low", "high")} - {None}
+    found = fetch(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
+    return {read_label(found[end][0]) for end in ("low", "high")} - {None}
 
 
 def _explain(total: int, scan: Scan) -> NoReturn:
@@ -382,19 +382,19 @@ def _explain(total: int, scan: Scan) -> NoReturn:
         if role not in ("sample_weight", *roles.law_columns):
             continue
         most = MOST_WEIGHT if role == "sample_weight" else 1.0
-        count, shown = count_wrong(scan.frame.select(v=number(name)), (nw.col("v") >= 0.0) & (nw.col("v") <= most))
+        count, shown = count_wrong(scan.frame.select(v=cast_number(name)), (nw.col("v") >= 0.0) & (nw.col("v") <= most))
         if count:
             _refuse_values(role, asked.columns[role], shown, f"{count:,} of {total:,} rows")
     if roles.fold is not None:
         folds = scan.frame.select(v=nw.col(roles.fold))
-        count, _ = count_wrong(folds, there("v", scan.schema[roles.fold]))
+        count, _ = count_wrong(folds, is_present("v", scan.schema[roles.fold]))
         if count:
             refuse(
                 f"{mark(asked.fold_role)} {asked.fold!r} must not be missing",
                 f"{count:,} of {total:,} rows without",
                 "Drop these rows, or give them a fold.",
             )
-    labels = scan.frame.select(y=outcome(roles, scan.schema[roles.target]), v=nw.col(roles.target))
+    labels = scan.frame.select(y=code_outcome(roles, scan.schema[roles.target]), v=nw.col(roles.target))
     count, shown = count_wrong(labels, is_outcome())
     rule = f"`target` {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
     if roles.pos_label is not None:
@@ -407,8 +407,8 @@ def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[st
     """How many values break a rule, and some of them as people write them."""
     fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
     wrong = column.with_columns(fine=fine).filter(nw.col("fine") == 0).select("v")
-    count = int(fetched(wrong.select(n=nw.len()))["n"][0])
-    sample = [plain_label(value) for value in fetched(wrong.head(1000))["v"].tolist()] if count else []
+    count = int(fetch(wrong.select(n=nw.len()))["n"][0])
+    sample = [read_label(value) for value in fetch(wrong.head(1000))["v"].tolist()] if count else []
     return count, list(dict.fromkeys("missing" if value is None else plain(value) for value in sample))
 
 

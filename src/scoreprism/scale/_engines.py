@@ -54,7 +54,7 @@ class Engine:
             ) from None
 
 
-def _polars(paths: list[str], kind: str) -> Any:
+def _scan_polars(paths: list[str], kind: str) -> Any:
     import polars as pl
 
     if kind == "parquet":
@@ -62,13 +62,13 @@ def _polars(paths: list[str], kind: str) -> Any:
     return pl.scan_csv(paths, separator=SEPARATORS[kind], glob=False, infer_schema_length=_GUESSED)
 
 
-def _duckdb(paths: list[str], kind: str) -> Any:
+def _scan_duckdb(paths: list[str], kind: str) -> Any:
     _require_parquet("duckdb", kind)
-    return _duckdb_session().read_parquet([glob.escape(path) for path in paths], hive_partitioning=hive(paths[0]) != {})
+    return _open_duckdb().read_parquet([glob.escape(path) for path in paths], hive_partitioning=hive(paths[0]) != {})
 
 
 @cache
-def _duckdb_session() -> Any:
+def _open_duckdb() -> Any:
     """One connection that lasts: that of a relation is closed with its last name in DuckDB 1."""
     import duckdb
 
@@ -78,17 +78,17 @@ def _duckdb_session() -> Any:
     return session
 
 
-def _dask(paths: list[str], kind: str) -> Any:
+def _scan_dask(paths: list[str], kind: str) -> Any:
     import dask.dataframe as dd
 
     _require_parquet("dask", kind)
     return dd.read_parquet([glob.escape(path) for path in paths])
 
 
-def _spark(paths: list[str], kind: str) -> Any:
+def _scan_spark(paths: list[str], kind: str) -> Any:
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession() or _spark_session()
+    session = SparkSession.getActiveSession() or _open_spark()
     paths = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - Java keeps the folder it was started in
     escaped = [re.sub(r"([\[\]{}*?\\])", r"\\\1", path) for path in paths]
     if kind == "parquet":
@@ -98,7 +98,7 @@ def _spark(paths: list[str], kind: str) -> Any:
     return session.read.csv(escaped, header=True, inferSchema=True, sep=SEPARATORS[kind])
 
 
-def _spark_session() -> Any:
+def _open_spark() -> Any:
     """A session of our own: quiet, without pages, in UTC; options given to spark-submit win over these."""
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
@@ -140,10 +140,10 @@ def _require_parquet(engine: str, kind: str) -> None:
 ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
-        Engine("polars", "polars", "", _polars),
-        Engine("duckdb", "duckdb", "duckdb", _duckdb),
-        Engine("dask", "dask.dataframe", "dask", _dask),
-        Engine("spark", "pyspark", "spark", _spark),
+        Engine("polars", "polars", "", _scan_polars),
+        Engine("duckdb", "duckdb", "duckdb", _scan_duckdb),
+        Engine("dask", "dask.dataframe", "dask", _scan_dask),
+        Engine("spark", "pyspark", "spark", _scan_spark),
         Engine("ibis", "ibis", "ibis", None),
     )
 }
@@ -183,7 +183,7 @@ def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = Fal
     if verify_checksums:
         verify_files(source)
     if not isinstance(source, (str, Path, list, tuple)):
-        if engine is not None and parse_choice(engine, ENGINES, "engine") != (found := engine_of(source)):
+        if engine is not None and parse_choice(engine, ENGINES, "engine") != (found := find_engine(source)):
             refuse("`engine` must be left out for a frame", f"{engine!r} and a frame of {found}", "It has its own.")
         wrap(source)
         return source
@@ -192,22 +192,24 @@ def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = Fal
     if chosen.scan is None:
         refuse(f"`engine` {chosen.name!r} must get a table", "files", "Make the table with ibis and pass it.")
     paths, kind = find_files(source)
-    return opened(chosen, paths, kind)
+    return open_files(chosen, paths, kind)
 
 
-def opened(engine: Engine, paths: list[str], kind: str, whole: list[str] | None = None) -> Any:
+def open_files(engine: Engine, paths: list[str], kind: str, whole: list[str] | None = None) -> Any:
     """Files in an engine, some of the `whole`; whatever it cannot read is told in our words."""
     assert engine.scan is not None  # noqa: S101 - `scan` has looked
-    with told("files must be readable by the engine", "Check the files, or read them with it and pass the frame."):
+    with translate_errors(
+        "files must be readable by the engine", "Check the files, or read them with it and pass the frame."
+    ):
         doubts = {path: doubt for path in paths if (doubt := doubt_about(path, kind))}
-        frame = _typed(engine.scan(paths, kind), whole or paths)
+        frame = _cast_folder_names(engine.scan(paths, kind), whole or paths)
         wrap(frame).collect_schema()
     for path, doubt in doubts.items():
         announce(Finding("file_suspect", subject=path, facts={"reason": doubt}))
     return frame
 
 
-def _typed(frame: Any, paths: list[str]) -> Any:
+def _cast_folder_names(frame: Any, paths: list[str]) -> Any:
     """Columns that are written as folders, with the same types in every engine: whole numbers, else words."""
     names = hive(paths[0])
     if not names:
@@ -219,7 +221,7 @@ def _typed(frame: Any, paths: list[str]) -> Any:
 
 
 @contextmanager
-def told(rule: str, remedy: str) -> Iterator[None]:
+def translate_errors(rule: str, remedy: str) -> Iterator[None]:
     """Errors of an engine, in one line under a rule of ours; Ctrl-C stays what it is."""
     try:
         yield
@@ -251,23 +253,23 @@ class SourcePart:
     again: Callable[[], Any] | None = None  # opens a file of text again, its types guessed from all of its rows
 
 
-def parts(source: Any, engine: str | None) -> tuple[Iterator[SourcePart], int]:
+def list_parts(source: Any, engine: str | None) -> tuple[Iterator[SourcePart], int]:
     """Frames to be summed one after the other, and how many: files of the embedded engine, else all at once."""
     files = isinstance(source, (str, Path, list, tuple))
     if not files or parse_choice(engine or "polars", ENGINES, "engine") != "polars":
         return iter([SourcePart(scan(source, engine=engine))]), 1
     paths, kind = find_files(source)
-    return (_part(path, paths, kind) for path in paths), len(paths)
+    return (_open_part(path, paths, kind) for path in paths), len(paths)
 
 
-def _part(path: str, paths: list[str], kind: str) -> SourcePart:
-    frame = opened(ENGINES["polars"], [path], kind, paths)
+def _open_part(path: str, paths: list[str], kind: str) -> SourcePart:
+    frame = open_files(ENGINES["polars"], [path], kind, paths)
     return SourcePart(
-        frame, path if len(paths) > 1 else "", None if kind == "parquet" else lambda: _guessed(path, kind)
+        frame, path if len(paths) > 1 else "", None if kind == "parquet" else lambda: _scan_whole_text(path, kind)
     )
 
 
-def _guessed(path: str, kind: str) -> Any:
+def _scan_whole_text(path: str, kind: str) -> Any:
     import polars as pl
 
     return pl.scan_csv(path, separator=SEPARATORS[kind], glob=False, infer_schema_length=None)
@@ -291,44 +293,44 @@ def wrap(frame: Any) -> Any:
         raise InputError("columns must have names of their own", found, "Rename one of them.") from None
 
 
-def plainly_named(frame: Any) -> tuple[Any, dict[str, str]]:
+def rename_columns(frame: Any) -> tuple[Any, dict[str, str]]:
     """A lazy frame whose names every engine takes as they are, and the new name of each column."""
     lazy = wrap(frame)
     names = list(lazy.collect_schema())
     plain = dict(zip(names, (f"c{i}" for i in range(len(names))), strict=True))
-    if engine_of(frame) == "spark":  # it reads a dot in a name as a field of a struct
+    if find_engine(frame) == "spark":  # it reads a dot in a name as a field of a struct
         return wrap(frame.toDF(*plain.values())), plain
-    if engine_of(frame) == "polars" and any(_pattern(name) for name in names):
+    if find_engine(frame) == "polars" and any(_is_pattern(name) for name in names):
         return wrap(lazy.to_native().rename(plain)), plain
     return lazy, {name: name for name in names}
 
 
-def _pattern(name: str) -> bool:
+def _is_pattern(name: str) -> bool:
     """Whether Polars reads a name as a pattern, and would take other columns for it."""
     return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
-def typed(lazy: Any) -> dict[str, Any]:
+def read_schema(lazy: Any) -> dict[str, Any]:
     """The types of the columns of a frame; whatever its plan has wrong is told in our words."""
-    with told("the engine must be able to read the data", "Check the frame."):
+    with translate_errors("the engine must be able to read the data", "Check the frame."):
         return dict(lazy.collect_schema())
 
 
-def in_arrow(frame: Any, columns: Iterable[str]) -> Any:
+def to_arrow(frame: Any, columns: Iterable[str]) -> Any:
     """A pandas frame with columns of objects or of Arrow, as Arrow, where dates, decimals and the like have types."""
-    if engine_of(frame) != "pandas" or importlib.util.find_spec("pyarrow") is None:
+    if find_engine(frame) != "pandas" or importlib.util.find_spec("pyarrow") is None:
         return frame
     held = list(dict.fromkeys(columns))
     known = all(isinstance(name, str) and list(frame.columns).count(name) == 1 for name in held)
-    if not known or not any(_untyped(frame.dtypes[name]) for name in held):
+    if not known or not any(_has_no_type(frame.dtypes[name]) for name in held):
         return frame
     pa = importlib.import_module("pyarrow")
 
-    with told("columns must hold values of one type", "Cast them first."):
+    with translate_errors("columns must hold values of one type", "Cast them first."):
         return pa.Table.from_pandas(frame[held], preserve_index=False)
 
 
-def _untyped(kind: Any) -> bool:
+def _has_no_type(kind: Any) -> bool:
     zoned = getattr(kind, "tz", None) is not None  # a type that narwhals does not know
     return str(kind) == "object" or type(kind).__name__ == "ArrowDtype" or zoned
 
@@ -338,7 +340,7 @@ def takes_log_of_zero(frame: Any) -> bool:
     return bool(frame.implementation.is_polars() or frame.implementation.is_duckdb())
 
 
-def engine_of(frame: Any) -> str:
+def find_engine(frame: Any) -> str:
     """The name of the engine a frame belongs to."""
     try:
         name = str(nw.from_native(frame).implementation.value)
@@ -347,15 +349,15 @@ def engine_of(frame: Any) -> str:
     return _CALLED.get(name, name)
 
 
-def fetched(query: Any) -> dict[str, NDArray[Any]]:
+def fetch(query: Any) -> dict[str, NDArray[Any]]:
     """The columns of a small result, in this process; engines that can stream do."""
-    with told("the engine must be able to read the data", "Check the columns."):
+    with translate_errors("the engine must be able to read the data", "Check the columns."):
         if query.implementation.is_polars():
-            with _few_row_groups():
+            with _limit_row_groups():
                 table = query.collect(engine="streaming")
         else:
             table = query.collect()
-        return {name: _column(table[name]) for name in table.columns}
+        return {name: _to_array(table[name]) for name in table.columns}
 
 
 #: Says how many row groups of Parquet Polars reads ahead; its own choice costs 80 MB more and is no faster here.
@@ -363,7 +365,7 @@ _AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
 
 
 @contextmanager
-def _few_row_groups() -> Iterator[None]:
+def _limit_row_groups() -> Iterator[None]:
     """Read few row groups ahead, unless the user said how many."""
     if _AHEAD in os.environ:
         yield
@@ -375,7 +377,7 @@ def _few_row_groups() -> Iterator[None]:
         os.environ.pop(_AHEAD, None)
 
 
-def _column(series: Any) -> NDArray[Any]:
+def _to_array(series: Any) -> NDArray[Any]:
     if series.dtype.is_numeric() and not series.is_null().any():
         return np.asarray(series.to_numpy())
     labels = np.empty(len(series), dtype=object)

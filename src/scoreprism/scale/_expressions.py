@@ -36,7 +36,7 @@ def parse_cells(cells: object) -> int:
     return count
 
 
-def cell_of(score: FloatArray, cells: int) -> IntArray:
+def find_cells(score: FloatArray, cells: int) -> IntArray:
     """The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between."""
     # equal steps of √(2s), mirrored above one half, cost nearly the same log loss everywhere, and every machine rounds
     # a square root alike, so that all engines agree on cells
@@ -52,19 +52,19 @@ def with_root(frame: Frame, score: str) -> Frame:
     return near.with_columns(root=nw.col("root").sqrt())
 
 
-def parts_expression(score: nw.Expr, parts: float) -> nw.Expr:
+def build_parts(score: nw.Expr, parts: float) -> nw.Expr:
     """Where a score stands, from 0 to 2, in so many parts per unit, whole; of a frame `with_root`."""
     root = nw.col("root")
     return (nw.when(score < 0.5).then(root).otherwise(2.0 - root) * parts).floor()
 
 
-def cell_expression(score: nw.Expr, cells: int) -> nw.Expr:
-    """`cell_of` in an engine, of a frame `with_root`; whole, but not an integer yet."""
+def build_cell(score: nw.Expr, cells: int) -> nw.Expr:
+    """`find_cells` in an engine, of a frame `with_root`; whole, but not an integer yet."""
     below = (nw.col("root") * (-cells / 2)).floor()  # minus the steps, rounded up
     return nw.when(score < 0.5).then(0.0 - below).otherwise(below + (cells + 1.0))
 
 
-def edges(cells: int) -> FloatArray:
+def find_edges(cells: int) -> FloatArray:
     """Where the cells between 0 and 1 begin and end, up to rounding."""
     root = np.arange(cells + 1) * (2.0 / cells)
     half = np.where(root <= 1.0, root, 2.0 - root) ** 2 / 2.0
@@ -74,7 +74,7 @@ def edges(cells: int) -> FloatArray:
 # ── losses of two classes, from the probability of what happened ────────────────────────────────────
 
 
-def possible(hit: nw.Expr) -> nw.Expr:
+def avoid_zero(hit: nw.Expr) -> nw.Expr:
     """p_y, or 1 where it is 0, for engines that cannot take its logarithm; such rows are counted."""
     return hit + (hit <= 0.0).cast(nw.Float64)
 
@@ -88,7 +88,7 @@ def _spherical_of_two(hit: nw.Expr, _: nw.Expr) -> nw.Expr:
     return 1.0 - hit / (hit * hit + rest * rest).sqrt()
 
 
-#: Losses of two classes that engines evaluate, as functions of p_y (and of what `possible` makes of it); the others
+#: Losses of two classes that engines evaluate, as functions of p_y (and of what `avoid_zero` makes of it); the others
 #: are evaluated on cells.
 FORMULAS: dict[type[ProperLoss], Callable[[nw.Expr, nw.Expr], nw.Expr]] = {
     LogLoss: lambda _, some: 0.0 - some.log(),
@@ -98,12 +98,12 @@ FORMULAS: dict[type[ProperLoss], Callable[[nw.Expr, nw.Expr], nw.Expr]] = {
 }
 
 
-def by_row(loss: ProperLoss) -> bool:
+def has_formula(loss: ProperLoss) -> bool:
     """Whether an engine evaluates this loss for each row."""
     return type(loss) in FORMULAS
 
 
-def unbounded(loss: ProperLoss) -> bool:
+def is_unbounded(loss: ProperLoss) -> bool:
     """Whether probability 0 for what happens costs infinitely much."""
     return bool(np.isinf(loss.evaluate(np.zeros(1), np.ones(1, dtype=np.intp)))[0])
 
@@ -114,12 +114,12 @@ def unbounded(loss: ProperLoss) -> bool:
 NOWHERE = -1e4
 
 
-def total(values: Exprs) -> nw.Expr:
+def add_columns(values: Exprs) -> nw.Expr:
     """Sum of some columns."""
     return reduce(add, values)
 
 
-def picked(values: Exprs, column: str = "y") -> nw.Expr:
+def pick(values: Exprs, column: str = "y") -> nw.Expr:
     """The value at the number that a column holds: with ``y``, that of the class that happened."""
     found = values[-1]
     for k in range(len(values) - 2, -1, -1):
@@ -147,7 +147,7 @@ def with_logs(frame: Frame, k: int) -> Frame:
     return frame.with_columns(**columns)
 
 
-def charts(maps: Sequence[SoftmaxExpression]) -> list[int]:
+def number_charts(maps: Sequence[SoftmaxExpression]) -> list[int]:
     """Which ``z{c}`` of `with_maps` each map sees: those of the same `low` share one."""
     lows = list(dict.fromkeys(one.low for one in maps))
     return [lows.index(one.low) for one in maps]
@@ -156,60 +156,60 @@ def charts(maps: Sequence[SoftmaxExpression]) -> list[int]:
 def with_maps(frame: Frame, maps: Sequence[SoftmaxExpression], k: int) -> Frame:
     """Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`."""
     # layer after layer, so that no engine computes a thing twice; names must differ by more than case
-    seen = charts(maps)
-    frame = _centred(frame, list(dict.fromkeys(one.low for one in maps)), k)
+    seen = number_charts(maps)
+    frame = _center_logs(frame, list(dict.fromkeys(one.low for one in maps)), k)
     eta = {}
     for f, (one, c) in enumerate(zip(maps, seen, strict=True)):
         for j in range(k):
             eta[f"h{f}_{j}"] = nw.col(f"z{c}_{j}") * float(one.slope[j]) + float(one.intercept[j])
     frame = frame.with_columns(**eta)
-    frame = frame.with_columns(**{f"x{f}": nw.max_horizontal(*columns_of(f"h{f}", k)) for f in range(len(maps))})
+    frame = frame.with_columns(**{f"x{f}": nw.max_horizontal(*list_columns(f"h{f}", k)) for f in range(len(maps))})
     up = {f"e{f}_{j}": (nw.col(f"h{f}_{j}") - nw.col(f"x{f}")).exp() for f in range(len(maps)) for j in range(k)}
     frame = frame.with_columns(**up)
-    frame = frame.with_columns(**{f"t{f}": total(columns_of(f"e{f}", k)) for f in range(len(maps))})
+    frame = frame.with_columns(**{f"t{f}": add_columns(list_columns(f"e{f}", k)) for f in range(len(maps))})
     law = {f"m{f}_{j}": nw.col(f"e{f}_{j}") / nw.col(f"t{f}") for f in range(len(maps)) for j in range(k)}
     return frame.with_columns(**law)
 
 
-def columns_of(name: str, k: int) -> list[nw.Expr]:
+def list_columns(name: str, k: int) -> list[nw.Expr]:
     """The columns of a law, class by class."""
     return [nw.col(f"{name}_{j}") for j in range(k)]
 
 
-def _centred(frame: Frame, lows: Sequence[float | None], k: int) -> Frame:
+def _center_logs(frame: Frame, lows: Sequence[float | None], k: int) -> Frame:
     raised = {}
     for c, low in enumerate(lows):
         least = None if low is None else float(np.log(low))
         for j, log in enumerate(nw.col(f"l{j}") for j in range(k)):
             raised[f"u{c}_{j}"] = log if least is None else nw.when(log < least).then(nw.lit(least)).otherwise(log)
     frame = frame.with_columns(**raised)
-    frame = frame.with_columns(**{f"a{c}": total(columns_of(f"u{c}", k)) * (1.0 / k) for c in range(len(lows))})
+    frame = frame.with_columns(**{f"a{c}": add_columns(list_columns(f"u{c}", k)) * (1.0 / k) for c in range(len(lows))})
     centre = {f"z{c}_{j}": nw.col(f"u{c}_{j}") - nw.col(f"a{c}") for c in range(len(lows)) for j in range(k)}
     return frame.with_columns(**centre)
 
 
-def log_hit(f: int, k: int) -> nw.Expr:
+def build_log_hit(f: int, k: int) -> nw.Expr:
     """Log p_y of map f, before its floor."""
-    return picked(columns_of(f"h{f}", k)) - nw.col(f"x{f}") - nw.col(f"t{f}").log()
+    return pick(list_columns(f"h{f}", k)) - nw.col(f"x{f}") - nw.col(f"t{f}").log()
 
 
-def clipped(frame: Frame, laws: dict[str, float], k: int) -> Frame:
+def clip_columns(frame: Frame, laws: dict[str, float], k: int) -> Frame:
     """`clip_law` in the engine: by the name of a law, how far from 0 it is kept; columns ``{name}_{k}`` change."""
     laws = {name: distance for name, distance in laws.items() if distance > 0.0}
     if not laws:
         return frame
-    least = {f"{name}_low": nw.min_horizontal(*columns_of(name, k)) for name in laws}
+    least = {f"{name}_low": nw.min_horizontal(*list_columns(name, k)) for name in laws}
     over = {}
     for name, distance in laws.items():
-        for j, p in enumerate(columns_of(name, k)):
+        for j, p in enumerate(list_columns(name, k)):
             over[f"{name}_o{j}"] = nw.when(p > distance).then(p - distance).otherwise(nw.lit(0.0))
     frame = frame.with_columns(**least, **over)
-    sums = {f"{name}_s": total([nw.col(f"{name}_o{j}") for j in range(k)]) for name in laws}
+    sums = {f"{name}_s": add_columns([nw.col(f"{name}_o{j}") for j in range(k)]) for name in laws}
     frame = frame.with_columns(**sums)
     out = {}
     for name, distance in laws.items():
         mass = nw.when(nw.col(f"{name}_s") > 0.0).then(nw.col(f"{name}_s")).otherwise(nw.lit(1.0))
-        for j, p in enumerate(columns_of(name, k)):
+        for j, p in enumerate(list_columns(name, k)):
             raised = nw.col(f"{name}_o{j}") * (1.0 - k * distance) / mass + distance
             out[f"{name}_{j}"] = nw.when(nw.col(f"{name}_low") < distance).then(raised).otherwise(p)
     return frame.with_columns(**out)
@@ -237,21 +237,21 @@ def _log_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:
     """Σ_k c_k Σ_f log(c_k / p_fk); fitted laws are above 0."""
     parts = []
     for k, c in enumerate(mean):
-        parts.append(c * (c.log() * float(len(laws)) - total([law[k].log() for law in laws])))
-    return total(parts)
+        parts.append(c * (c.log() * float(len(laws)) - add_columns([law[k].log() for law in laws])))
+    return add_columns(parts)
 
 
 def _square(hit: nw.Expr, law: Exprs) -> nw.Expr:
-    rest = total([p * p for p in law]) - hit * hit
+    rest = add_columns([p * p for p in law]) - hit * hit
     return (1.0 - hit) * (1.0 - hit) + nw.when(rest > 0.0).then(rest).otherwise(nw.lit(0.0))
 
 
 def _square_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:
-    return total([(p - c) * (p - c) for law in laws for p, c in zip(law, mean, strict=True)])
+    return add_columns([(p - c) * (p - c) for law in laws for p, c in zip(law, mean, strict=True)])
 
 
 def _norm(law: Exprs) -> nw.Expr:
-    return total([p * p for p in law]).sqrt()
+    return add_columns([p * p for p in law]).sqrt()
 
 
 def _spherical(hit: nw.Expr, law: Exprs) -> nw.Expr:
@@ -259,7 +259,7 @@ def _spherical(hit: nw.Expr, law: Exprs) -> nw.Expr:
 
 
 def _spherical_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:
-    along = total([total([p * c for p, c in zip(law, mean, strict=True)]) / _norm(law) for law in laws])
+    along = add_columns([add_columns([p * c for p, c in zip(law, mean, strict=True)]) / _norm(law) for law in laws])
     return _norm(mean) * float(len(laws)) - along
 
 

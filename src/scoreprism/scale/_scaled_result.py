@@ -238,7 +238,7 @@ class SumChain(Chain):
     fit: Any
 
     @classmethod
-    def fitted_to(cls, sums: Sums, lines: Lines, chain: Chain) -> Self:
+    def of_sums(cls, sums: Sums, lines: Lines, chain: Chain) -> Self:
         """The chain of `fit_sums`, with what it was fitted to."""
         fitted: Any = cls.of(chain.sample, chain.levels, chain.terms, findings=chain.findings, fit=chain.fit)
         fitted.sums, fitted.lines = sums, lines

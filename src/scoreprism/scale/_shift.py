@@ -19,7 +19,7 @@ from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.level import Level
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
-from scoreprism.scale._sums_to_sample import beyond
+from scoreprism.scale._sums_to_sample import find_beyond
 
 if TYPE_CHECKING:
     from scoreprism.scale._sums import Sums
@@ -37,10 +37,10 @@ class LineTable(TermTable):
         """Lines of the table; numbers that are not finite are missing."""
         columns = self._columns()
         lines = (dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True))
-        return [{key: _plainly(value) for key, value in line.items()} for line in lines]
+        return [{key: _drop_infinite(value) for key, value in line.items()} for line in lines]
 
 
-def _plainly(value: Any) -> Any:
+def _drop_infinite(value: Any) -> Any:
     """A number that JSON can hold; what is not finite is missing."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -127,7 +127,7 @@ class Shifts(LineTable):
         return self.findings
 
 
-def _shifts(
+def _make_shifts(
     heading: str,
     pairs: Any,
     found: Sequence[Mapping[str, tuple[float, ...]]],
@@ -143,34 +143,34 @@ def _shifts(
 # ── the mix of scores and the law ───────────────────────────────────────────────────────────────────
 
 
-def mix_between(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
+def split_change(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     """The change of the loss from other scores, and from another P(Y | S) at the same scores."""
     confidence = parse_confidence(confidence_level)
     first = next(iter(periods.decompositions.values()))
     loss, mark = first.loss, first._mark
-    found = [_mix(periods[after], periods[before], loss, confidence) for after, before in pairs]
+    found = [_split(periods[after], periods[before], loss, confidence) for after, before in pairs]
     findings = [
         Finding("unreached_scores", value=share, facts={"after": str(after), "before": str(before)})
         for after, before in pairs
-        if (share := _unreached(periods[after].sums.table, periods[before].sums.table)) > UNREACHED
+        if (share := _measure_unreached(periods[after].sums.table, periods[before].sums.table)) > UNREACHED
     ]
     heading = f"{loss!s} loss, change by the mix of scores and by the law P(Y | S){f', {mark}' if mark else ''}"
-    return _shifts(heading, pairs, found, confidence, tuple(findings))
+    return _make_shifts(heading, pairs, found, confidence, tuple(findings))
 
 
-def _unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) -> float:
+def _measure_unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) -> float:
     """Share of the weight at scores (or in cells) beyond those of the baseline."""
     beyond = (now["key"] < base["key"].min()) | (now["key"] > base["key"].max())
     return float(now["w"][beyond].sum() / now["w"].sum())
 
 
-def _mix(after: Any, before: Any, loss: ProperLoss, confidence_level: float) -> dict[str, tuple[float, ...]]:
+def _split(after: Any, before: Any, loss: ProperLoss, confidence_level: float) -> dict[str, tuple[float, ...]]:
     """Parts mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀, by shares p and mean losses m of strata (Kitagawa 1955)."""
     if not (np.isfinite(after.risk) and np.isfinite(before.risk)):
         return dict.fromkeys(("mix", "law"), (np.nan,) * 4)
-    edges = _edges(before.sums.table["key"], before.sums.table["n"])
-    old = _Strata.of(before.sums, loss, edges, before.clip)
-    new = _Strata.of(after.sums, loss, edges, after.clip)
+    edges = _cut_strata(before.sums.table["key"], before.sums.table["n"])
+    old = Strata.of(before.sums, loss, edges, before.clip)
+    new = Strata.of(after.sums, loss, edges, after.clip)
     ratio = new.share / old.share
     expected = float(new.share @ old.mean)
     law = float(new.share @ new.mean) - expected
@@ -182,16 +182,16 @@ def _mix(after: Any, before: Any, loss: ProperLoss, confidence_level: float) -> 
     tilt, above = ratio - 1.0, old.mean - float(old.share @ old.mean)
     here = tilt**2 * old.within + old.square * above**2 - 2.0 * tilt * above * old.cross
     mix_variance = there.sum() / new.total**2 + here.sum() / old.total**2
-    return {"mix": _clt(mix, mix_variance, confidence_level), "law": _clt(law, law_variance, confidence_level)}
+    return {"mix": _bracket(mix, mix_variance, confidence_level), "law": _bracket(law, law_variance, confidence_level)}
 
 
-def _clt(value: float, variance: float, confidence_level: float) -> tuple[float, ...]:
+def _bracket(value: float, variance: float, confidence_level: float) -> tuple[float, ...]:
     error = float(np.sqrt(variance))
     margin = quantile(confidence_level, two_sided=True) * error
     return value, error, value - margin, value + margin
 
 
-def _edges(key: FloatArray, count: FloatArray) -> FloatArray:
+def _cut_strata(key: FloatArray, count: FloatArray) -> FloatArray:
     """Lower edges of strata that hold about the same number of rows of the baseline."""
     scores, group = np.unique(key, return_inverse=True)
     rows = np.bincount(group, count)
@@ -206,7 +206,7 @@ def _edges(key: FloatArray, count: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Strata:
+class Strata:
     """Moments of a loss by stratum: shares, means, Σw²(ℓ − mean)², Σw², Σw²(ℓ − mean)."""
 
     total: float
@@ -217,23 +217,23 @@ class _Strata:
     cross: FloatArray
 
     @staticmethod
-    def of(sums: Sums, loss: ProperLoss, edges: FloatArray, clip: float | None) -> _Strata:
+    def of(sums: Sums, loss: ProperLoss, edges: FloatArray, clip: float | None) -> Strata:
         table = sums.table
         place: IntArray = np.clip(np.searchsorted(edges, table["key"], side="right") - 1, 0, None)
 
-        def added(values: FloatArray) -> FloatArray:
+        def add_up(values: FloatArray) -> FloatArray:
             return np.bincount(place, values, edges.size).astype(np.float64)
 
-        a, b, d = (added(values) for values in _loss_moments(sums, loss, clip))
-        w, w2 = added(table["w"]), added(table["w2"])
+        a, b, d = (add_up(values) for values in _find_loss_moments(sums, loss, clip))
+        w, w2 = add_up(table["w"]), add_up(table["w2"])
         total = float(w.sum())
         mean = np.divide(a, w, out=np.zeros(edges.size), where=w > 0.0)
         cross = b - mean * w2
         within = np.maximum(d - 2.0 * mean * b + mean**2 * w2, 0.0)
-        return _Strata(total, w / total, mean, within, w2, cross)
+        return Strata(total, w / total, mean, within, w2, cross)
 
 
-def _loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _find_loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them so clipped."""
     table, settings = sums.table, sums.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}
@@ -246,7 +246,7 @@ def _loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tuple[Flo
     alone = table["w"] * value, table["w2"] * value, table["w2"] * value**2
     if found is None or clip is None:
         return alone
-    moved = beyond(sums, clip)
+    moved = find_beyond(sums, clip)
     a, b, d = (np.where(moved, mine, theirs) for mine, theirs in zip(alone, found, strict=True))
     return a, b, d
 
@@ -254,19 +254,20 @@ def _loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tuple[Flo
 # ── a map that was fitted in the baseline ───────────────────────────────────────────────────────────
 
 
-def stale_between(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
+def assess_maps(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     """What recalibration by the map of the baseline still gains, and what it loses to a map of this period."""
     confidence = parse_confidence(confidence_level)
     first = periods[pairs[0][0]]
     loss, mark = first.loss, first._mark
     found = [
-        _stale(periods[after].chain, periods[before].chain, loss, first.clip, confidence) for after, before in pairs
+        _assess_map(periods[after].chain, periods[before].chain, loss, first.clip, confidence)
+        for after, before in pairs
     ]
     heading = f"{loss!s} loss of scores recalibrated by the map of the baseline{f', {mark}' if mark else ''}"
-    return _shifts(heading, pairs, found, confidence)
+    return _make_shifts(heading, pairs, found, confidence)
 
 
-def _stale(
+def _assess_map(
     now: Chain, base: Chain, loss: ProperLoss, clip: float | None, confidence_level: float
 ) -> dict[str, tuple[float, ...]]:
     """The baseline's map is a law that was given: its fold models, averaged, at the scores of this period."""
@@ -278,6 +279,6 @@ def _stale(
     bracket = loses.interval("reliability", confidence_level)
     gain, error = gains.terms["reliability"], gains.std_error["reliability"]
     return {
-        "gains": _clt(gain, error**2, confidence_level),
+        "gains": _bracket(gain, error**2, confidence_level),
         "loses": (loses.terms["reliability"], loses.std_error["reliability"], bracket.low, bracket.high),
     }

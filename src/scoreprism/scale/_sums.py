@@ -19,7 +19,7 @@ from scoreprism._sample.fit_rows import FitRows, warn_of_reversed_scores
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._column_settings import Settings, parse_count_of_folds
 from scoreprism.scale._drift import Drift
-from scoreprism.scale._expressions import by_row, cell_of
+from scoreprism.scale._expressions import find_cells, has_formula
 from scoreprism.scale._scaled_result import ScaledDecomposition, SumChain, attach_parts, share_floor
 from scoreprism.scale._sums_file import KEYS, read_sums, write_sums
 from scoreprism.scale._sums_to_sample import Options, fit_sums
@@ -83,11 +83,11 @@ class Sums:
         absent: int = 0,
     ) -> Self:
         """Sums of groups in canonical order, groups of the same key added up; segment and fold of each are given."""
-        names, codes = coded(segments)
-        labels, folded = coded(folds)
-        table = _merged({"segment": codes.astype(float), "fold": folded.astype(float), **columns})
+        names, codes = code_labels(segments)
+        labels, folded = code_labels(folds)
+        table = _merge({"segment": codes.astype(float), "fold": folded.astype(float), **columns})
         sums = cls(settings, exact, tuple(names), tuple(labels), table, absent)
-        return sums.coarser() if exact and sums.n_keys > settings.cells else sums
+        return sums.coarsen() if exact and sums.n_keys > settings.cells else sums
 
     # ── what it holds ───────────────────────────────────────────────────────────────────────────────
 
@@ -119,14 +119,14 @@ class Sums:
         if not isinstance(other, Sums):
             return NotImplemented
         self.settings.require_like(other.settings)
-        first, second = (self, other) if self.exact == other.exact else (self.coarser(), other.coarser())
+        first, second = (self, other) if self.exact == other.exact else (self.coarsen(), other.coarsen())
         names = [name for name in first.table if name not in ("segment", "fold")]
         columns = {name: np.concatenate([first.table[name], second.table[name]]) for name in names}
         return self.from_groups(
             self.settings,
             exact=first.exact,
-            segments=[*first._labelled("segment"), *second._labelled("segment")],
-            folds=[*first._labelled("fold"), *second._labelled("fold")],
+            segments=[*first._label_lines("segment"), *second._label_lines("segment")],
+            folds=[*first._label_lines("fold"), *second._label_lines("fold")],
             columns=columns,
             absent=self.absent + other.absent,
         )
@@ -136,11 +136,11 @@ class Sums:
             return self
         return NotImplemented
 
-    def _labelled(self, column: str) -> list[Any]:
+    def _label_lines(self, column: str) -> list[Any]:
         names = self.segments if column == "segment" else self.folds
         return [names[int(code)] for code in self.table[column]]
 
-    def coarser(self) -> Self:
+    def coarsen(self) -> Self:
         """
         The same rows by cell.
 
@@ -152,15 +152,15 @@ class Sums:
         if not self.exact:
             return self
         s, w, w2 = self.table["key"], self.table["w"], self.table["w2"]
-        table = {**self.table, "key": cell_of(s, self.settings.cells).astype(float)}
+        table = {**self.table, "key": find_cells(s, self.settings.cells).astype(float)}
         table |= {"s": w * s, "s2": w * s * s, "lo": s, "hi": s}
         if len(self.settings.levels) == 1:
-            table |= _constant_losses(self.settings, s, self.table["y"], w, w2)
-        return replace(self, exact=False, table=_merged(table))
+            table |= _sum_losses(self.settings, s, self.table["y"], w, w2)
+        return replace(self, exact=False, table=_merge(table))
 
     # ── parts ───────────────────────────────────────────────────────────────────────────────────────
 
-    def only(self, /, **labels: Any) -> Self:
+    def select(self, /, **labels: Any) -> Self:
         """
         The sums of some segments or periods.
 
@@ -179,7 +179,7 @@ class Sums:
         >>> import polars as pl
         >>> from scoreprism import scale
         >>> rows = pl.DataFrame({"y": [0, 1, 0], "p": [0.1, 0.8, 0.3], "region": ["north", "north", "south"]})
-        >>> scale.aggregate(rows, target="y", score="p", segments="region").only(region="north").n
+        >>> scale.aggregate(rows, target="y", score="p", segments="region").select(region="north").n
         2
         """
         keys = self.settings.keys
@@ -195,7 +195,7 @@ class Sums:
         table["segment"] = np.searchsorted(codes, table["segment"]).astype(np.float64)
         return replace(self, segments=tuple(self.segments[code] for code in codes), table=table, absent=0)
 
-    def pooled(self) -> Self:
+    def pool(self) -> Self:
         """
         The same rows without segments and periods.
 
@@ -205,7 +205,7 @@ class Sums:
             With one segment.
         """
         settings = replace(self.settings, segments=(), time=None, period=None)
-        table = _merged({**self.table, "segment": np.zeros(self.table["n"].size)})
+        table = _merge({**self.table, "segment": np.zeros(self.table["n"].size)})
         return replace(self, settings=settings, segments=((),), table=table)
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────────
@@ -281,7 +281,7 @@ class Sums:
             With ``segments`` and ``periods``, where the sums have any.
         """
         options = _parse(self, loss, calibrator, cv, form, random_state, floor)
-        result = replace(_decompose(self.pooled(), options), sums=self)
+        result = replace(_decompose(self.pool(), options), sums=self)
         options = replace(options, floors=share_floor(result))
         _warn_of_order(self)
         for kind, place in self.settings.parts.items():
@@ -290,7 +290,7 @@ class Sums:
             parts = {label: dict(zip(names, label, strict=True)) for label in labels}
 
             def fit(part: dict[str, Any], options: Options = options) -> ScaledDecomposition:
-                return _decompose(self.only(**part).pooled(), options)
+                return _decompose(self.select(**part).pool(), options)
 
             result = attach_parts(result, kind, parts, fit, f"laws by {', '.join(names)}")
         return result
@@ -342,7 +342,7 @@ def _parse(
 
 def _decompose(sums: Sums, options: Options) -> ScaledDecomposition:
     """The rows of some sums without segments."""
-    chain = SumChain.fitted_to(sums, *fit_sums(sums, options))
+    chain = SumChain.of_sums(sums, *fit_sums(sums, options))
     return chain.decompose_at(
         options.loss, options.form, sums.settings.clip, chain.fit.mixture.floors.get(str(options.loss))
     )
@@ -351,14 +351,14 @@ def _decompose(sums: Sums, options: Options) -> ScaledDecomposition:
 # ── groups ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def coded(labels: Sequence[Any]) -> tuple[list[Any], IntArray]:
+def code_labels(labels: Sequence[Any]) -> tuple[list[Any], IntArray]:
     """Distinct labels in order, and the number of each."""
     names = sorted(set(labels), key=key_order)
     place = {name: i for i, name in enumerate(names)}
     return names, np.fromiter((place[label] for label in labels), dtype=np.intp, count=len(labels))
 
 
-def _merged(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+def _merge(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Lines in order of their keys, those of the same keys added up."""
     keys = [table[name] for name in KEYS]
     order = np.lexsort(keys[::-1])
@@ -371,14 +371,14 @@ def _merged(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     }
 
 
-def _constant_losses(
+def _sum_losses(
     settings: Settings, s: FloatArray, y: FloatArray, w: FloatArray, w2: FloatArray
 ) -> dict[str, FloatArray]:
     """Moments of the losses of distinct scores; infinite ones are not summed, as in the engines."""
     columns: dict[str, FloatArray] = {}
     law = s if settings.clip is None else clip_law(s, settings.clip)
     for i, loss in enumerate(settings.losses):
-        if by_row(loss):
+        if has_formula(loss):
             value = loss.evaluate(law, y.astype(np.intp))
             value = np.where(np.isinf(value), 0.0, value)
             columns |= {f"a{i}0": w * value, f"b{i}0": w2 * value, f"d{i}00": w2 * value * value}

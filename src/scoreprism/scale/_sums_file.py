@@ -13,7 +13,7 @@ from scoreprism._core.simplex import FloatArray, clip_law
 from scoreprism._core.strict_json import Reader
 from scoreprism.exceptions import InputError
 from scoreprism.scale._column_settings import Settings
-from scoreprism.scale._expressions import by_row, cell_of, parse_cells
+from scoreprism.scale._expressions import find_cells, has_formula, parse_cells
 
 if TYPE_CHECKING:
     from scoreprism.scale._sums import Sums
@@ -39,7 +39,7 @@ def _check_settings(settings: Settings) -> None:
     parse_clip(settings.clip, 2)
 
 
-def _columns_of(settings: Settings, exact: object) -> set[str]:
+def _list_columns(settings: Settings, exact: object) -> set[str]:
     """Columns that the table of such sums has."""
     levels = range(len(settings.levels))
     names = {*KEYS, "n", *WEIGHTS} | {f"zero{t}" for t in levels if t > 0}
@@ -47,7 +47,7 @@ def _columns_of(settings: Settings, exact: object) -> set[str]:
     if exact and len(levels) == 1:
         return names
     for i, loss in enumerate(settings.losses):
-        if by_row(loss):
+        if has_formula(loss):
             names |= {f"{kind}{i}{t}" for kind in "ab" for t in levels}
             names |= {f"d{i}{t}{u}" for t in levels for u in levels if u >= t}
     return names
@@ -59,17 +59,17 @@ def _is_consistent(table: Mapping[str, FloatArray], settings: Settings) -> bool:
     good = (low >= 0.0) & (low <= high) & (high <= 1.0)
     if not good.all():
         return False
-    good &= (cell_of(low, settings.cells) == table["key"]) & (cell_of(high, settings.cells) == table["key"])
-    good &= _between(table["s"] / w, low, high)
+    good &= (find_cells(low, settings.cells) == table["key"]) & (find_cells(high, settings.cells) == table["key"])
+    good &= _is_between(table["s"] / w, low, high)
     ends = [end if settings.clip is None else clip_law(end, settings.clip) for end in (low, high)]
     for i, loss in enumerate(settings.losses):
-        if by_row(loss):
+        if has_formula(loss):
             first, last = (loss.evaluate(end, y) for end in ends)
-            good &= np.isinf(first) | np.isinf(last) | _between(table[f"a{i}0"] / w, first, last)
+            good &= np.isinf(first) | np.isinf(last) | _is_between(table[f"a{i}0"] / w, first, last)
     return bool(good.all())
 
 
-def _between(value: FloatArray, first: FloatArray, last: FloatArray) -> NDArray[np.bool_]:
+def _is_between(value: FloatArray, first: FloatArray, last: FloatArray) -> NDArray[np.bool_]:
     low, high = np.minimum(first, last), np.maximum(first, last)
     room = 1e-9 * (1.0 + np.abs(high))
     return (value >= low - room) & (value <= high + room)
@@ -80,7 +80,7 @@ def write_sums(sums: Sums) -> dict[str, Any]:
     whole = {"n", "y", "segment", "fold"} | {name for name in sums.table if name.startswith("zero")}
     whole |= set() if sums.exact else {"key"}
     repeated = {name for name in WEIGHTS if np.array_equal(sums.table[name], sums.table["n"])}
-    repeated |= {f"b{name[1:]}" for name in sums.table if name[0] == "a" and not sums.settings.weighted}
+    repeated |= {f"b{name[1:]}" for name in sums.table if name[0] == "a" and not sums.settings.has_weights}
     columns = {name: column for name, column in sums.table.items() if name not in repeated}
     return {
         "kind": "sums",
@@ -117,13 +117,13 @@ def _read_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     table = {name: np.array(column, dtype=np.float64) for name, column in data["table"].items()}
     for name in WEIGHTS:
         table.setdefault(name, table["n"])
-    if not settings.weighted:
+    if not settings.has_weights:
         table |= dict.fromkeys(WEIGHTS, table["n"])
         table |= {f"b{name[1:]}": column for name, column in table.items() if name[0] == "a"}
     exact, absent = data["exact"], data["absent"]
     segments, folds = tuple(tuple(key) for key in data["segments"]), tuple(data["folds"])
     shapes = {column.shape for column in table.values()}
-    is_good = len(shapes) == 1 and len(next(iter(shapes))) == 1 and set(table) == _columns_of(settings, exact)
+    is_good = len(shapes) == 1 and len(next(iter(shapes))) == 1 and set(table) == _list_columns(settings, exact)
     is_good = is_good and len(set(segments)) == len(segments) and {len(key) for key in segments} <= {len(settings.keys)}
     is_good = is_good and len(set(folds)) == len(folds) and isinstance(absent, int) and absent >= 0
     if not (is_good and _can_be_sums(table, len(segments), len(folds), 1.0 if exact else settings.cells + 1.0)):

@@ -25,7 +25,7 @@ from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._column_settings import MOST_FOLDS
-from scoreprism.scale._expressions import unbounded
+from scoreprism.scale._expressions import is_unbounded
 
 if TYPE_CHECKING:
     from scoreprism.scale._sums import Sums
@@ -46,11 +46,11 @@ class Options:
 def fit_sums(sums: Sums, options: Options) -> tuple[Lines, Chain]:
     """The chain of the rows that were summed, with the lines its laws were fitted to."""
     lines = place_lines(sums)
-    fit = _fit_to(sums, lines, _shares(sums, options), options)
+    fit = _make_fit(sums, lines, _find_shares(sums, options), options)
     return lines, fit.fit([options.loss], sums.settings.clip, options.floors)
 
 
-def _shares(sums: Sums, options: Options) -> FloatArray:
+def _find_shares(sums: Sums, options: Options) -> FloatArray:
     """What share of each group is in each fold, (P, K, groups): by the column of folds, or drawn."""
     table = sums.table
     codes = table["y"].astype(np.intp)
@@ -64,7 +64,7 @@ def _shares(sums: Sums, options: Options) -> FloatArray:
     fold = table["fold"].astype(np.intp)
     shares = np.zeros((1, len(sums.folds), fold.size))
     shares[0, fold, np.arange(fold.size)] = 1.0
-    alone = _alone(shares[0], codes)
+    alone = _find_lone_fold(shares[0], codes)
     if alone is not None:
         refuse(
             "both outcomes must be outside of every fold",
@@ -74,7 +74,7 @@ def _shares(sums: Sums, options: Options) -> FloatArray:
     return shares
 
 
-def _alone(share: FloatArray, codes: IntArray) -> int | None:
+def _find_lone_fold(share: FloatArray, codes: IntArray) -> int | None:
     """A fold outside of which there is one outcome only."""
     outside = [np.unique(codes[one < 1.0]).size < 2 for one in share]
     return outside.index(True) if any(outside) else None
@@ -89,12 +89,12 @@ def draw_folds(sums: Sums, cv: int, seed: int) -> FloatArray:
     table = sums.table
     codes = table["y"].astype(np.intp)
     rng = np.random.default_rng(seed)
-    worth = table["n"] if not sums.settings.weighted else np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0)
+    worth = table["n"] if not sums.settings.has_weights else np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0)
     found = []
     for _ in range(PARTITIONS):
         for _ in range(_DRAWS):
             share = (rng.multinomial(worth.astype(np.int64), np.full(cv, 1.0 / cv)) / worth[:, None]).T
-            if _alone(share, codes) is None:
+            if _find_lone_fold(share, codes) is None:
                 break
         else:
             refuse(
@@ -106,21 +106,21 @@ def draw_folds(sums: Sums, cv: int, seed: int) -> FloatArray:
     return np.stack(found)
 
 
-def _fit_to(sums: Sums, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
+def _make_fit(sums: Sums, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
     """The lines as `decompose` sees rows."""
     settings, table, group = sums.settings, sums.table, lines.group
     codes = table["y"].astype(np.intp)[group]
     weight = table["w"][group] * lines.share
-    worth = float(sums.table["w"].sum()) / float(sums.table["w2"].sum()) if settings.weighted else 1.0
+    worth = float(sums.table["w"].sum()) / float(sums.table["w2"].sum()) if settings.has_weights else 1.0
     rows = FitRows(lines.score, codes, weight * worth, 2, "probability")
     cells = Cells(
         counts=table["n"][group] * lines.share,
         squares=table["w2"][group] * lines.share,
         cubes=table["w3"][group] * lines.share,
         fourths=table["w4"][group] * lines.share,
-        home=None if sums.exact else _centers(sums)[1][group],
-        losses=_loss_sums(sums, lines),
-        losses_at=bound(_loss_sums, sums, lines) if settings.clip is None else None,
+        home=None if sums.exact else _find_centers(sums)[1][group],
+        losses=_list_loss_sums(sums, lines),
+        losses_at=bound(_list_loss_sums, sums, lines) if settings.clip is None else None,
     )
     return ChainFit(
         sample=Sample(codes, {"model": lines.score}, np.array([0, 1]), weight, cells=cells),
@@ -141,7 +141,7 @@ def pool_folds(sums: Sums, lines: Lines, shares: FloatArray, worth: float) -> Po
     """What the folds hold of each outcome: at the centers of cells, to fit laws to, and at the scores of lines."""
     table, group = sums.table, lines.group
     codes = table["y"].astype(np.intp)
-    center, cell = _centers(sums)
+    center, cell = _find_centers(sums)
 
     def add_up(place: IntArray, size: int, y: IntArray, values: FloatArray) -> FloatArray:
         """Sums by partition, fold, outcome and place of values (P, K, …)."""
@@ -162,10 +162,10 @@ def pool_folds(sums: Sums, lines: Lines, shares: FloatArray, worth: float) -> Po
     part = shares[:, :, group] * lines.share
     mass = add_up(points.cell, size, codes[group], part * (table["w"][group] * worth))
     squares = add_up(points.cell, size, codes[group], part * (table["w2"][group] * worth**2))
-    return Pooling(cells, train, cells if sums.exact else points, mass, squares if sums.settings.weighted else mass)
+    return Pooling(cells, train, cells if sums.exact else points, mass, squares if sums.settings.has_weights else mass)
 
 
-def _centers(sums: Sums) -> tuple[FloatArray, IntArray]:
+def _find_centers(sums: Sums) -> tuple[FloatArray, IntArray]:
     """Mean score of each cell, over outcomes and folds; and the cell of each group."""
     table = sums.table
     keys, cell = np.unique(table["key"], return_inverse=True)
@@ -178,13 +178,13 @@ def _centers(sums: Sums) -> tuple[FloatArray, IntArray]:
     return np.clip(score / weight, low, high), cell
 
 
-def _loss_sums(sums: Sums, lines: Lines, floor: float | None = None) -> dict[str, LossSums]:
+def _list_loss_sums(sums: Sums, lines: Lines, floor: float | None = None) -> dict[str, LossSums]:
     """What the engine summed of each loss, for each line; at a floor, what it would have summed."""
     losses = enumerate(sums.settings.losses)
-    return {str(loss): _sums_of(sums, lines, loss, i, floor) for i, loss in losses if f"a{i}0" in sums.table}
+    return {str(loss): _spread_loss(sums, lines, loss, i, floor) for i, loss in losses if f"a{i}0" in sums.table}
 
 
-def _sums_of(sums: Sums, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
+def _spread_loss(sums: Sums, lines: Lines, loss: ProperLoss, i: int, floor: float | None) -> LossSums:
     levels, table, group = sums.settings.levels, sums.table, lines.group
     w, w2 = table["w"], table["w2"]
     mean = {level: table[f"a{i}{t}"] / w for t, level in enumerate(levels)}
@@ -194,19 +194,19 @@ def _sums_of(sums: Sums, lines: Lines, loss: ProperLoss, i: int, floor: float | 
         for u in range(t, len(levels)):
             inside = table[f"d{i}{t}{u}"] - table[f"b{i}{t}"] * mean2[levels[u]]
             within[first, levels[u]] = np.maximum(inside, 0.0) if t == u else inside
-    if unbounded(loss):
+    if is_unbounded(loss):
         for t, level in enumerate(levels[1:], start=1):
             mean[level] = np.where(table[f"zero{t}"] > 0.0, np.inf, mean[level])
     clip = sums.settings.clip if floor is None else floor
     law = lines.score if clip is None else clip_law(lines.score, clip)
     alone = loss.evaluate(law, table["y"].astype(np.intp)[group])
     if floor is not None:
-        _move(sums, lines, alone, floor, mean, mean2, within)
+        _move_to_floor(sums, lines, alone, floor, mean, mean2, within)
     spread = {level: values[group] for level, values in mean.items()}
     spread["S"] = np.where(np.isinf(alone) & (lines.side == 0.0), np.inf, spread["S"])
-    apart = _apart(alone, lines, w2, within["S", "S"])
+    apart = _measure_apart(alone, lines, w2, within["S", "S"])
     held = w2 * np.bincount(group, lines.share * apart**2, w2.size)
-    slope = {level: _ratio(within["S", level], within["S", "S"]) for level in levels}
+    slope = {level: _divide(within["S", level], within["S", "S"]) for level in levels}
     rest = {(a, b): values - slope[a] * slope[b] * held for (a, b), values in within.items()}
     return LossSums(
         spread,
@@ -215,7 +215,7 @@ def _sums_of(sums: Sums, lines: Lines, loss: ProperLoss, i: int, floor: float | 
     )
 
 
-def _move(
+def _move_to_floor(
     sums: Sums,
     lines: Lines,
     alone: FloatArray,
@@ -226,7 +226,7 @@ def _move(
 ) -> None:
     """Losses of S in groups that a floor reaches, from lines in place of sums that know nothing of the floor."""
     w2 = sums.table["w2"]
-    moved = beyond(sums, floor)
+    moved = find_beyond(sums, floor)
     at = np.bincount(lines.group, lines.share * alone, w2.size)
     mean["S"], mean2["S"] = np.where(moved, at, mean["S"]), np.where(moved, at, mean2["S"])
     apart = w2 * np.bincount(lines.group, lines.share * (alone - at[lines.group]) ** 2, w2.size)
@@ -235,16 +235,16 @@ def _move(
             within[pair] = np.where(moved, apart if pair == ("S", "S") else 0.0, values)
 
 
-def _apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) -> FloatArray:
+def _measure_apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) -> FloatArray:
     """How far the loss of S at each line is from that of its group: it rises and falls with that of C in a cell."""
     wide, apart = lines.side != 0.0, np.zeros(lines.score.size)
     group, share = lines.group[wide], lines.share[wide]
     apart[wide] = alone[wide] - np.bincount(group, share * alone[wide], w2.size)[group]
     seen = w2 * np.bincount(lines.group, lines.share * apart**2, w2.size)
-    return apart * np.sqrt(_ratio(most, seen))[lines.group]
+    return apart * np.sqrt(_divide(most, seen))[lines.group]
 
 
-def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+def _divide(part: FloatArray, whole: FloatArray) -> FloatArray:
     """Part / whole, 0 where there is nothing."""
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
@@ -266,7 +266,7 @@ def bound_quantisation(sums: Sums, lines: Lines, chain: Chain, loss: ProperLoss,
     error = half(chain.levels[1].law, wide)
     if clip is None or sums.settings.clip is not None:
         return error
-    return error + half(lines.score, wide & beyond(sums, clip)[lines.group])
+    return error + half(lines.score, wide & find_beyond(sums, clip)[lines.group])
 
 
 def _find_origins(sums: Sums, options: Options) -> tuple[Finding, ...]:
@@ -295,7 +295,7 @@ class Lines:
     side: FloatArray  # +1 and −1 for the two pairs, 0 for a line that is a whole group
 
 
-def beyond(sums: Sums, floor: float) -> NDArray[np.bool_]:
+def find_beyond(sums: Sums, floor: float) -> NDArray[np.bool_]:
     """Groups with scores closer to 0 or 1 than a floor."""
     table = sums.table
     low, high = (table["key"], table["key"]) if sums.exact else (table["lo"], table["hi"])
