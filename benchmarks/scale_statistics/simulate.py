@@ -16,7 +16,7 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.fitted_laws import between
 from scoreprism.decomposition import Chain, Decomposition, Level
 from scoreprism.scale import Sums
-from scoreprism.scale._shift import _mix, _stale
+from scoreprism.scale._shift import _assess_map, _split
 
 Numbers = dict[str, float]
 LOSSES = ("brier", "log")
@@ -142,7 +142,7 @@ def shift(rng: np.random.Generator, before: str, after: str, n: int) -> Numbers:
     for name in LOSSES:
         new, old = (sums.decompose(name, random_state=seed) for sums in (now, base))
         loss = new.loss
-        found = _mix(new, old, loss, LEVEL) | _stale(new.chain, old.chain, loss, None, LEVEL)
+        found = _split(new, old, loss, LEVEL) | _assess_map(new.chain, old.chain, loss, None, LEVEL)
         for part, ends in found.items():
             keys = ("value", "error", "low", "high")
             numbers |= {f"{name}/{part}/{key}": float(end) for key, end in zip(keys, ends, strict=True)}

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from types import SimpleNamespace
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import norm
 
 from scoreprism import scale
-from scoreprism._kernels.term_intervals import Moments, TermInference, tail
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
-from scoreprism.scale._drift import Reach, _ends, _pvalue
-from scoreprism.scale._shift import _edges, _mix
 
 mpl.use("Agg")
 
@@ -87,17 +84,20 @@ def test_interval_of_the_loss_is_that_of_two_independent_means(drift):
     interval = drift.interval("loss", 2)
     assert math.isclose(interval.high - interval.low, 2 * 1.959963985 * error, rel_tol=1e-8)
     z = (parts[1].mean() - parts[0].mean()) / error
-    assert math.isclose(drift.pvalues("loss", adjusted=False)[2], 2 * tail(abs(z)), rel_tol=1e-6)
+    assert math.isclose(drift.pvalues("loss", adjusted=False)[2], 2 * norm.sf(abs(z)), rel_tol=1e-6)
 
 
 def test_interval_of_a_term_is_mover_of_the_two_brackets(found, drift):
     for name in drift.names:
-        after, before = (found.periods[t] for t in (2, 1))
-        x, y, one, two = after.terms[name], before.terms[name], after.interval(name), before.interval(name)
-        got = drift.interval(name, 2)
-        # Zou and Donner (2008), from the published ends
-        assert math.isclose(got.low, x - y - math.hypot(x - one.low, two.high - y), abs_tol=1e-12)
-        assert math.isclose(got.high, x - y + math.hypot(one.high - x, max(y - two.low, 0.0)), abs_tol=1e-12)
+        for later in (1, 2):
+            after, before = found.periods[later], found.periods[later - 1]
+            x, y, one, two = after.terms[name], before.terms[name], after.interval(name), before.interval(name)
+            got = drift.interval(name, later)
+            # Zou and Donner (2008), from the published ends; the distance to an end that was cut at 0 is not negative
+            below, above = max(x - one.low, 0.0), max(y - two.low, 0.0)
+            assert math.isclose(got.low, x - y - math.hypot(below, two.high - y), abs_tol=1e-12)
+            assert math.isclose(got.high, x - y + math.hypot(one.high - x, above), abs_tol=1e-12)
+    assert min(found.periods[t].terms["reliability"] for t in (0, 1)) < 0.0  # a cut end was among them
 
 
 def test_interval_and_p_value_agree(drift):
@@ -117,21 +117,12 @@ def test_what_changed_is_found_and_what_did_not_is_not(drift):
     assert math.isclose(p[2], 2 * raw[2])  # Holm: the smallest of two counts twice
 
 
-def test_distance_to_a_cut_end_is_never_negative():
-    # LD −0.002 ± 0.0001, spread 0.001: an estimate of −0.001, whose interval is cut at 0 at both ends
-    moments = Moments(np.array([-0.002, 0.2, 0.0, 0.001]), np.diag([1e-8, 1e-8, 0.0, 0.0]))
-    low = Reach(-0.001, 1e-4, TermInference("reliability", "reliability", 0, 1, 2, moments))
-    assert low.around(1.96)[0] == 0.0
-    assert low.around(0.0)[1] == pytest.approx(0.001)
-    ends = _ends(low, Reach(0.001, 0.0), 1.96)
-    assert ends[0] == pytest.approx(-0.002)
-
-
-def test_p_value_far_out_and_without_an_error():
-    assert _pvalue(Reach(1.0, 0.001), Reach(0.0, 0.001)) < 1e-300
-    assert math.isnan(_pvalue(Reach(1.0, math.nan), Reach(0.0, 0.1)))
-    assert math.isnan(_pvalue(Reach(math.inf, math.nan), Reach(math.inf, math.nan)))
-    assert _pvalue(Reach(1.0, 0.0), Reach(1.0, 0.0)) == 1.0
+def test_p_value_far_out_and_of_no_change():
+    rows, found = made((1.0, 9.0), 30_000, calibrator="platt")
+    assert found.drift().pvalues("loss")[1] < 1e-300
+    twice = pl.concat([rows.filter(pl.col("t") == 0).with_columns(t=pl.lit(t)) for t in (0, 1)])
+    same = scale.decompose(twice, target="y", score="p", time="t", loss="brier", calibrator="platt").drift()
+    assert [same.pvalues(name)[1] for name in (*same.names, "loss")] == [1.0, 1.0, 1.0]
 
 
 def test_a_change_is_put_together_from_the_intervals_of_both_periods(drift):
@@ -228,6 +219,8 @@ def test_an_infinite_loss_has_no_change():
     with pytest.warns(UserWarning, match="infinite"):
         drift = scale.decompose(broken, target="y", score="p", time="t", loss="log").drift()
     assert math.isnan(drift.change("loss", 1))
+    assert math.isnan(drift.pvalues("loss")[1])
+    assert all(math.isnan(part[0]) for part in drift.mix().value.values())  # an infinite loss has no split
     assert json.loads(drift.to_json())["changes"][0]["change"] is None
     with pytest.raises(InputError, match="a figure must show a finite term"):
         drift.plot()
@@ -302,13 +295,24 @@ def test_errors_of_a_mix_are_those_of_its_influence(weighted, clip):
     assert mix.std_error["law"][0] == pytest.approx(error(ratio * (old["l"] - base), law), rel=1e-9)
 
 
-@pytest.mark.parametrize("keys", [1000, 1003])
-def test_strata_hold_enough_rows(keys):
-    key, count = np.arange(float(keys)), np.full(keys, 7.0)
-    edges = _edges(key, count)
-    place = np.searchsorted(edges, key, side="right") - 1
-    assert np.bincount(place, count).min() >= 30
-    assert edges.size > 150
+@pytest.mark.parametrize("scores", [1000, 1003])
+def test_strata_hold_enough_rows(scores):
+    """Standardisation by strata of the baseline with at least 35 of its rows each, a last one that is smaller joined."""
+    rng = np.random.default_rng(5)
+    grid = np.linspace(0.1, 0.9, scores)
+    old, new = np.tile(grid, 7), rng.choice(grid, 5000, p=grid / grid.sum())
+    s, t = np.concatenate([old, new]), np.repeat([0, 1], [old.size, new.size])
+    y = (rng.random(s.size) < s**1.3).astype(int)
+    rows = pl.DataFrame({"y": y, "s": s, "t": t})
+    mix = scale.decompose(rows, target="y", score="s", time="t", loss="brier", calibrator="platt").drift().mix()
+    place = np.searchsorted(grid, s)
+    wanted = math.ceil(max(30, 7 * scores / 200) / 7)  # scores that make a stratum
+    stratum = np.minimum(place // wanted, scores // wanted - 1)
+    loss, size = (y - s) ** 2, int(stratum.max()) + 1
+    mean = np.bincount(stratum[t == 0], loss[t == 0], size) / np.bincount(stratum[t == 0])
+    expected = np.bincount(stratum[t == 1], minlength=size) @ mean / new.size
+    assert size > 150
+    assert mix.value["mix"][0] == pytest.approx(expected - loss[t == 0].mean(), abs=1e-12)
 
 
 @pytest.mark.parametrize("ends", [(0.2, 0.9), (0.02, 0.5)])
@@ -322,11 +326,6 @@ def test_scores_that_the_baseline_does_not_reach_are_told(ends):
     assert (found.kind, found.facts) == ("unreached_scores", {"after": "1", "before": "0"})
     assert found.value == pytest.approx(beyond, abs=0.02)
     assert " of the rows of period 1 have scores that period 0 does not reach: " in found.text
-
-
-def test_infinite_losses_have_no_split():
-    part = SimpleNamespace(risk=math.inf, sums=None)
-    assert all(math.isnan(end) for ends in _mix(part, part, None, 0.95).values() for end in ends)
 
 
 def test_a_map_of_the_baseline_is_right_until_the_law_changes():

@@ -12,14 +12,8 @@ import pytest
 
 import scoreprism
 from scoreprism import scale
-from scoreprism._fitting.chain_fit import PARTITIONS
-from scoreprism._fitting.crossfit import make_partitions
-from scoreprism._sample.fit_rows import FitRows, fitting_weights
 from scoreprism.exceptions import InfiniteLossError, InfiniteLossWarning, InputError, LabelError, UnavailableError
 from scoreprism.losses import from_entropy
-from scoreprism.scale._column_settings import period_label
-from scoreprism.scale._expressions import cell_of, edges
-from scoreprism.scale._sums_to_sample import draw_folds, place_lines, pool_folds
 from tests.findings import select
 
 
@@ -180,9 +174,7 @@ def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
     data = rows(3000)
     y, s = data["y"].to_numpy(), data["s"].to_numpy()
     weight = data["w"].to_numpy() if weighted else None
-    seed = int(np.random.default_rng(0).integers(2**62))
-    fitted = FitRows(s, y.astype(np.intp), fitting_weights(weight), 2, "probability")
-    _, partitions = make_partitions(5, fitted, None, seed, PARTITIONS)
+    partitions = scoreprism.decompose(y, s, sample_weight=weight).chain.fit.partitions
 
     def shared(sums, cv, seed):
         table = sums.table
@@ -190,7 +182,7 @@ def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
         held = np.flatnonzero(np.ones(s.size) if weight is None else weight)
         group = np.array([place[key] for key in zip(s[held], y[held], strict=True)])
         ours = None if weight is None else weight[held]
-        found = [[np.bincount(group, (home[held] == k) * (1.0 if ours is None else ours), table["n"].size)
+        found = [[np.bincount(group, (home == k) * (1.0 if ours is None else ours), table["n"].size)
                   for k in range(cv)] for home in partitions.home]  # fmt: skip
         return np.array(found) / table["w"]
 
@@ -220,30 +212,30 @@ def test_drawn_folds_scatter_as_those_of_rows_do():
 
 @pytest.mark.parametrize("digits", [2, None])
 def test_drawn_folds_share_out_the_sums_in_every_partition(digits):
-    partial = scale.aggregate(rows(3000, digits), target="y", score="s", sample_weight="w", cells=128)
-    shares, table = draw_folds(partial, 5, 0), partial.table
-    assert shares.shape == (PARTITIONS, 5, table["n"].size)
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
-    pooling = pool_folds(partial, place_lines(partial), shares, 1.0)
-    for held, power in ((pooling.mass, "w"), (pooling.squares, "w2")):
+    found = scale.decompose(rows(3000, digits), target="y", score="s", sample_weight="w", cells=128)
+    table, pooling = found.sums.table, found.chain.fit.pooling
+    worth = table["w"].sum() / table["w2"].sum()  # fits count rows, not weights
+    for held, power, factor in ((pooling.mass, "w", worth), (pooling.squares, "w2", worth**2)):
+        assert held.shape[:2] == (20, 5)
         for y in (0, 1):
-            total = np.full(PARTITIONS, table[power][table["y"] == y].sum())
+            total = np.full(20, factor * table[power][table["y"] == y].sum())
             np.testing.assert_allclose(held[:, :, y].sum(axis=(1, 2)), total, rtol=1e-12)
     moments = (pooling.mass.sum(axis=(1, 2)) * pooling.points.center).sum(axis=1)  # Σw·s, whatever the cells
-    expected = (table["w"] * table["key"] if partial.exact else table["s"]).sum()
-    np.testing.assert_allclose(moments, np.full(PARTITIONS, expected), rtol=1e-10)
+    expected = worth * (table["w"] * table["key"] if found.sums.exact else table["s"]).sum()
+    np.testing.assert_allclose(moments, np.full(20, expected), rtol=1e-10)
 
 
 def test_a_row_that_outweighs_its_group_is_in_one_fold():
     light = pl.DataFrame({"y": [0, 1] * 400, "s": [0.3, 0.6] * 400, "w": [1e-6] * 800})
     light = pl.concat([light, light.with_columns(s=pl.col("s") + 0.1)])  # scores that no heavy row has
     heavy = pl.DataFrame({"y": [0, 1], "s": [0.3, 0.6], "w": [1.0, 1.0]})
-    partial = scale.aggregate(pl.concat([light, heavy]), target="y", score="s", sample_weight="w")
-    shares = draw_folds(partial, 5, 0)
-    heavy = partial.table["w"] > 0.5
-    assert heavy.sum() == 2
-    assert np.isin(shares[:, :, heavy], (0.0, 1.0)).all()  # worth one row each
-    assert not np.isin(shares[:, :, ~heavy], (0.0, 1.0)).all()
+    found = scale.decompose(pl.concat([light, heavy]), target="y", score="s", sample_weight="w", calibrator="identity")
+    pooling = found.chain.fit.pooling
+    assert pooling.points.center.tolist() == pytest.approx([0.3, 0.4, 0.6, 0.7])
+    for y, (heavy_score, light_score) in enumerate([(0, 1), (2, 3)]):
+        heavy, light = pooling.mass[:, :, y, heavy_score], pooling.mass[:, :, y, light_score]
+        assert np.isin(heavy / heavy.sum(axis=1, keepdims=True), (0.0, 1.0)).all()  # worth one row
+        assert not np.isin(light / light.sum(axis=1, keepdims=True), (0.0, 1.0)).all()
 
 
 def test_weights_of_zero_are_absent():
@@ -433,28 +425,28 @@ def test_json_keeps_every_bit():
 
 
 def test_cells_keep_the_order_of_scores_and_both_ends_apart():
+    """Scores of a cell are between steps of √(2s), mirrored at one half; 0 and 1 have cells of their own."""
     rng = np.random.default_rng(0)
-    s = np.sort(
-        np.concatenate([rng.random(5000), 10.0 ** rng.uniform(-300, 0, 5000), 1 - 10.0 ** rng.uniform(-15, 0, 5000)])
-    )
-    s = np.concatenate([[0.0, 5e-324], s, [np.nextafter(0.5, 0), 0.5, 1 - 2**-53, 1.0]])
-    s.sort()
+    tiny, near_one = 10.0 ** rng.uniform(-300, 0, 5000), 1 - 10.0 ** rng.uniform(-15, 0, 5000)
+    ends = [0.0, 5e-324, np.nextafter(0.5, 0), 0.5, 1 - 2**-53, 1.0]
+    data = pl.DataFrame({"s": np.concatenate([rng.random(5000), tiny, near_one, ends])}).with_columns(y=pl.lit(0))
     for cells in (8, 63, 1000, 1024, 2**20):
-        cell = cell_of(s, cells)
-        assert (np.diff(cell) >= 0).all()
-        assert (cell[s == 0.0] == 0).all()
-        assert (cell[s == 1.0] == cells + 1).all()
-        assert cell[(s > 0) & (s < 1)].min() == 1
-        assert cell[(s > 0) & (s < 1)].max() == cells
-        borders = edges(cells)
-        inside = (s > 0) & (s < 1)
-        assert (s[inside] >= borders[cell[inside] - 1] * (1 - 1e-9)).all()
-        assert (s[inside] <= borders[cell[inside]] * (1 + 1e-9) + 1e-16).all()
+        table = scale.aggregate(data, target="y", score="s", cells=cells).coarsen().table
+        key, low, high = table["key"].astype(int), table["lo"], table["hi"]
+        assert (low[1:] > high[:-1]).all()
+        assert (key[0], high[0]) == (0, 0.0)
+        assert (key[-1], low[-1]) == (cells + 1, 1.0)
+        assert (key[1], key[-2]) == (1, cells)
+        root = np.arange(cells + 1) * (2.0 / cells)
+        half = np.where(root <= 1.0, root, 2.0 - root) ** 2 / 2.0
+        borders = np.where(root <= 1.0, half, 1.0 - half)
+        assert (low[1:-1] >= borders[key[1:-1] - 1] * (1 - 1e-9)).all()
+        assert (high[1:-1] <= borders[key[1:-1]] * (1 + 1e-9) + 1e-16).all()
 
 
 def test_lines_keep_mean_and_variance_of_a_cell_and_stay_inside():
-    partial = scale.aggregate(rows(4000, digits=None), target="y", score="s", cells=32)
-    lines, table = place_lines(partial), partial.table
+    found = scale.decompose(rows(4000, digits=None), target="y", score="s", cells=32, calibrator="platt")
+    lines, table = found.chain.lines, found.sums.table
     size = table["n"].size
     for power, column in ((0, "w"), (1, "s"), (2, "s2")):
         total = np.bincount(lines.group, lines.share * table["w"][lines.group] * lines.score**power, size)
@@ -467,11 +459,11 @@ def test_lines_keep_mean_and_variance_of_a_cell_and_stay_inside():
 def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_derivative():
     """Chebyshev–Markov: −log s and −log(1 − s), whose third derivatives keep their sign, against the rows themselves."""
     data = rows(20_000, digits=None).filter(pl.col("s").is_between(1e-6, 1 - 1e-6))
-    partial = scale.aggregate(data, target="y", score="s", cells=16)
-    lines, table = place_lines(partial), partial.table
+    found = scale.decompose(data, target="y", score="s", cells=16, calibrator="platt")
+    lines, table = found.chain.lines, found.sums.table
     s, y = data["s"].to_numpy(), data["y"].to_numpy()
-    groups = {(int(c), int(e)): i for i, (c, e) in enumerate(zip(table["key"], table["y"], strict=True))}
-    owner = np.array([groups[c, e] for c, e in zip(cell_of(s, 16).tolist(), y.tolist(), strict=True)])
+    inside = (table["lo"] <= s[:, None]) & (s[:, None] <= table["hi"]) & (y[:, None] == table["y"])
+    owner = inside.argmax(axis=1)
     for function in (lambda p: -np.log(p), lambda p: -np.log1p(-p)):
         truth = np.bincount(owner, function(s), table["n"].size)
         value = function(lines.score) * lines.share * table["w"][lines.group]
@@ -486,7 +478,7 @@ def test_pairs_of_lines_bound_the_mean_of_functions_with_one_sign_of_the_third_d
 def test_the_quantisation_error_is_half_of_what_the_pairs_differ_by():
     partial = scale.aggregate(rows(4000, digits=None), target="y", score="s", cells=32, fold_column="fold")
     log, brier = (partial.decompose(loss, calibrator="identity") for loss in ("log", "brier"))  # C is S, known by hand
-    lines, table = place_lines(partial), partial.table
+    lines, table = log.chain.lines, partial.table
     hit = np.where(table["y"][lines.group] == 1, lines.score, 1.0 - lines.score)
     value = -np.log(hit) * lines.share  # shares of both pairs add up to 1
     pairs = [np.bincount(lines.group, value * (lines.side == side), table["n"].size) for side in (1.0, -1.0)]
@@ -574,13 +566,6 @@ def test_huge_counts_cost_nothing():
     assert found.summary().advice
 
 
-def test_periods_are_written_as_people_write_them():
-    assert period_label(20260307, "day") == "2026-03-07"
-    assert period_label(2026, "year") == "2026"
-    assert period_label("a", None) == "a"
-    assert period_label(None, "month") is None
-
-
 @pytest.mark.parametrize("every", ["day", "week", "month", "quarter", "year"])
 def test_periods_of_dates(every):
     """Against Python's own calendar, over leap years and turns of centuries."""
@@ -605,7 +590,7 @@ def test_periods_of_dates(every):
     [
         ({"score": "z"}, InputError, "score must name a column of the data; got 'z'. There are y, s, q"),
         ({"score": "S"}, InputError, "score must name a column of the data; got 'S'"),
-        ({"target": "region"}, InputError, "pos_label must name the label that the score speaks of"),
+        ({"target": "region"}, InputError, "pos_label must name the positive class"),
         ({"score": "region"}, InputError, "score must hold numbers; got column 'region' of type String"),
         ({"q": "s"}, InputError, "every column must have one role; got 's' in several"),
         ({"latent": "pi"}, InputError, "latent must stand above q; got latent alone"),

@@ -8,7 +8,7 @@ import pytest
 
 from scoreprism import scale
 from scoreprism.exceptions import InputError, ScoreOrderWarning
-from scoreprism.scale._engines import EngineError, told
+from scoreprism.scale._engines import translate_errors
 
 
 def rows(n=600, seed=0):
@@ -84,15 +84,21 @@ def test_a_list_of_frames_is_refused():
 
 
 def test_a_plan_that_does_not_hold_is_told_in_our_words():
-    with pytest.raises(EngineError, match="unable to find column"):
+    with pytest.raises(
+        InputError, match="the engine must be able to read the data; got an error of its own: unable to find column"
+    ):
         summed(ROWS.lazy().with_columns(z=pl.col("nope")))
 
 
 def test_only_an_interruption_is_one():
-    with pytest.raises(EngineError, match="interrupt_flag"), told("a rule", "A remedy."):
+    with pytest.raises(InputError, match="interrupt_flag"), translate_errors("a rule", "A remedy."):
         raise ValueError("unable to find column interrupt_flag")
-    with pytest.raises(KeyboardInterrupt), told("a rule", "A remedy."):
-        raise RuntimeError("INTERRUPT Error: Interrupted!")
+    with pytest.raises(KeyboardInterrupt), translate_errors("a rule", "A remedy."):
+        raise RuntimeError("INTERRUPT Error: Interrupted!")  # what DuckDB raises at Ctrl-C
+    with pytest.raises(KeyboardInterrupt), translate_errors("a rule", "A remedy."):
+        raise RuntimeError("Query interrupted")
+    with pytest.raises(KeyboardInterrupt), translate_errors("a rule", "A remedy."):
+        raise KeyboardInterrupt
 
 
 def test_weights_without_a_fourth_power_are_refused():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
@@ -22,8 +21,8 @@ from scoreprism.exceptions import (
     UnavailableError,
 )
 from scoreprism.scale import ENGINES, ClassDecomposition
-from scoreprism.scale._class_sample import SAMPLERS, draw_rows, trim_rows
-from scoreprism.scale._class_scaling import Fitting
+from scoreprism.scale._class_sample import SAMPLERS
+from scoreprism.scale._class_scaling import ScalingFit
 from tests.conftest import spark_or_skip
 from tests.findings import select
 
@@ -187,7 +186,7 @@ def test_any_order_and_any_start_give_the_same_fit() -> None:
 
 def test_a_bad_start_is_overcome(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, wanted = table(2000), plain(table(2000), loss="log", calibrator="vector-scaling")
-    monkeypatch.setattr(Fitting, "_start", lambda self: np.array([9.0, 0.1, 5.0, 3.0, -4.0, 2.0]))
+    monkeypatch.setattr(ScalingFit, "_find_start", lambda self: np.array([9.0, 0.1, 5.0, 3.0, -4.0, 2.0]))
     found = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", fold_column="fold")
     assert_same(found, wanted)
 
@@ -221,11 +220,11 @@ def test_parameters_go_one_step_on_from_where_the_folds_began(monkeypatch: pytes
     rows, seen = table(), list[np.ndarray]()
     best = 1.0 / TemperatureCalibrator().fit(rows[P].to_numpy(), rows["y"].to_numpy()).temperature_
 
-    def start(self: Fitting) -> np.ndarray:
+    def start(self: ScalingFit) -> np.ndarray:
         seen.append(np.array([best + 0.003]))
         return seen[0]
 
-    monkeypatch.setattr(Fitting, "_start", start)
+    monkeypatch.setattr(ScalingFit, "_find_start", start)
     found: Any = scale.decompose(rows, target="y", score=P, loss="log", calibrator="temperature", fold_column="fold")
     assert found.parameters["slopes"][0] == pytest.approx(best, abs=3e-5)
     assert abs(found.parameters["slopes"][0] - seen[0][0]) > 0.002
@@ -344,15 +343,18 @@ def test_segments_of_a_sample() -> None:
 @pytest.mark.parametrize("engine", ["polars", "duckdb", "pandas"])
 def test_samples_are_uniform_and_of_their_size(engine: str) -> None:
     """Counts of ten parts of the rows against their binomial law, and pairs of neighbours: within 5 deviations."""
-    n, size = 100_000, 20_000
-    rows = pl.DataFrame({"id": np.arange(n)})
+    n, size = 30_000, 6000
+    ids = np.arange(n)
+    p = 0.1 + 0.5 * ids / n  # which tells the row
+    rows = pl.DataFrame({"p_a": p, "p_b": 0.6 - 0.5 * p, "p_c": 0.4 - 0.5 * p, "y": np.array(list("abc"))[ids % 3]})
     frame = rows.lazy() if engine == "polars" else _in_engine(rows, engine)
-    kept = nw.from_native(draw_rows(frame, size, n, 11)).lazy().collect()
-    ids = trim_rows({"id": kept["id"].to_numpy()}, size, 11)["id"]
-    assert np.unique(ids).size == ids.size == size
-    parts = np.bincount(ids * 10 // n, minlength=10)
-    assert np.abs(parts - size / 10).max() < 5 * np.sqrt(size / 10)
-    pairs = np.isin(ids + 1, ids).sum()
+    found: Any = scale.decompose(frame, target="y", score=P, sample=size, calibrator="identity", random_state=11)
+    drawn = np.sort(np.round((found.chain.sample.prediction[:, 0] - 0.1) * n / 0.5).astype(int))
+    assert np.unique(drawn).size == drawn.size == size
+    counts = np.bincount(drawn // (n // 10), minlength=10)
+    share = size / n
+    assert np.abs(counts - size / 10).max() < 5 * np.sqrt(size / 10 * (1 - share))
+    pairs = int((np.diff(drawn) == 1).sum())
     assert abs(pairs - size * size / n) < 5 * np.sqrt(size * size / n)
 
 
@@ -399,10 +401,10 @@ def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (_spoiled("p_b", None), {}, "column 'p_b' of S must hold probabilities from 0 to 1; got missing or NaN in 7 of 400"),
-        (_spoiled("p_b", np.nan), {}, "got missing or NaN in 7 of 400 rows"),
-        (_spoiled("p_b", 1.5), {}, "got 1.5 and the like in 7 of 400 rows"),
-        (_spoiled("p_b", -0.1), {}, "got -0.1 and the like in 7 of 400 rows"),
+        (_spoiled("p_b", None), {}, r"score\[1\] 'p_b' must hold probabilities from 0 to 1; got missing in 7 of 400"),
+        (_spoiled("p_b", np.nan), {}, "got missing in 7 of 400 rows"),
+        (_spoiled("p_b", 1.5), {}, "got 1.5 in 7 of 400 rows"),
+        (_spoiled("p_b", -0.1), {}, "got -0.1 in 7 of 400 rows"),
         (_spoiled("p_b", 0.999), {}, "the columns of S must sum to 1 within 1e-06 in every row"),
         (_spoiled("y", pl.lit("d")), {"classes": ["a", "b", "c"]}, "target 'y' must hold one of the classes .* got 'd' in 7"),
         (_spoiled("y", None), {"classes": ["a", "b", "c"]}, "got missing in 7 of 400 rows"),

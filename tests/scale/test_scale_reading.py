@@ -12,7 +12,6 @@ import pytest
 
 from scoreprism import scale
 from scoreprism.exceptions import InputError, LabelError
-from scoreprism.scale import _engines
 
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:Warning")  # Dask under pandas 3
 
@@ -50,7 +49,7 @@ def message_of(data, kind: type[Exception] = InputError, **options) -> str:
 
 # ── refusals, the same in every engine ──────────────────────────────────────────────────────────────
 
-OUT = "If these are percentages, divide by 100; logits go through a sigmoid first."
+OUT = "If these are percentages, divide by 100; logits go through a sigmoid or a softmax first."
 NAN, INF = float("nan"), float("inf")
 
 
@@ -82,11 +81,11 @@ REFUSED = {
     ),
     "fold": (
         changed(f=pl.Series([1.0, NAN, 1, 2, 2, 2])), {"fold_column": "f"},
-        "fold_column or key 'f' must not be missing; got 1 of 6 rows without. Drop these rows, or give them a fold.",
+        "fold_column 'f' must not be missing; got 1 of 6 rows without one. Drop these rows, or give them a fold.",
     ),
     "key": (
-        changed(f=pl.Series(["1"] * 6)), {"key": "f"},
-        ("key must be a column of whole numbers, which every engine hashes alike; got 'f' of type String. "
+        changed(f=pl.Series(["1"] * 6)), {"fold_key": "f"},
+        ("fold_key must be a column of whole numbers, which every engine hashes alike; got 'f' of type String. "
          "Make a column of folds in the engine and pass it as fold_column."),
     ),
     "target missing": (
@@ -109,7 +108,7 @@ REFUSED = {
     ),
     "words": (
         changed(y=pl.Series(["no", "yes"] * 3)), {},
-        ("pos_label must name the label that the score speaks of, unless labels are 0 and 1, −1 and 1, or booleans; "
+        ("pos_label must name the positive class, unless labels are 0 and 1, −1 and 1, or booleans; "
          "got a target of type String. For example pos_label='yes'."),
     ),
     "text": (
@@ -128,8 +127,8 @@ REFUSED = {
     ),
     "identifiers": (
         pl.DataFrame({"y": [0, 1] * 10_500, "s": [0.5] * 21_000, "g": [f"c{i}" for i in range(21_000)]}), {"segments": "g"},
-        ("by, time and fold_column must make at most 20,000 groups; got more from 'g'. "
-         "Use coarser columns; identifiers are no segments (key= deals them to folds)."),
+        ("segments, time and fold_column must make at most 20,000 groups; got more from 'g'. "
+         "Use coarser columns; identifiers are no segments (fold_key= deals them to folds)."),
     ),
 }  # fmt: skip
 
@@ -217,7 +216,7 @@ def test_one_class_is_refused_when_laws_are_fitted():
 
 def test_a_list_is_no_label():
     frame = changed(g=pl.Series([[1], [2]] * 3))
-    text = "by must hold labels; got column 'g' of type List(Int64). Name another column."
+    text = "segments must hold labels; got column 'g' of type List(Int64). Name another column."
     assert message_of(frame, segments="g") == text
 
 
@@ -262,7 +261,7 @@ def test_a_broken_file(tmp_path, engine):
 def test_files_that_differ_are_named(tmp_path):
     BASE.write_parquet(tmp_path / "a.parquet")
     BASE.drop("g").write_parquet(tmp_path / "b.parquet")
-    text = f"by must name a column of the data; got 'g'. There are y, s. This is about the file {str(tmp_path / 'b.parquet')!r}."
+    text = f"segments must name a column of the data; got 'g'. There are y, s. This is about the file {str(tmp_path / 'b.parquet')!r}."
     assert message_of(tmp_path, segments="g") == text
     changed(g=pl.Series(range(6))).write_parquet(tmp_path / "b.parquet")
     text = "a column must have the same type in all files; got 'g' with words in some and numbers in others. "
@@ -338,7 +337,7 @@ def test_spark_without_java(monkeypatch, tmp_path):
     sql = pytest.importorskip("pyspark.sql")
     BASE.write_parquet(tmp_path / "a.parquet")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(_engines.shutil, "which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(sql.SparkSession, "getActiveSession", staticmethod(lambda: None))
     text = "engine 'spark' must have a Java runtime; got no java on the path and no JAVA_HOME. "
     assert (
@@ -351,10 +350,3 @@ def test_an_engine_for_a_frame():
     assert message_of(BASE, engine="duckdb") == text
     text = "data must be a path, or a frame of polars, DuckDB, Dask, Spark, ibis, pandas or pyarrow; got dict. "
     assert message_of({"y": [1]}) == text + "For example 'scores/*.parquet'."
-
-
-def test_interrupts_stay_interrupts():
-    with pytest.raises(KeyboardInterrupt), _engines.told("rule", "remedy"):
-        raise RuntimeError("Query interrupted")  # what DuckDB raises at Ctrl-C
-    with pytest.raises(KeyboardInterrupt), _engines.told("rule", "remedy"):
-        raise KeyboardInterrupt

@@ -17,8 +17,6 @@ import scoreprism
 from scoreprism import scale
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
-from scoreprism.scale._shift import _edges
-from scoreprism.scale._sums_to_sample import draw_folds
 
 LOSSES = simulate.LOSSES
 
@@ -72,27 +70,16 @@ def test_maps_at_other_scores_are_the_fitted_ones():
 # ── folds ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_drawn_folds_keep_every_sum(weighted):
+def test_drawn_folds_are_as_large_as_those_of_rows():
     rng = generator()
-    rows = pl.DataFrame({"y": rng.integers(2, size=5000), "s": rng.random(5000).round(2), "w": rng.random(5000) + 0.1})
-    weight = "w" if weighted else None
-    partial = scale.aggregate(rows, target="y", score="s", sample_weight=weight)
-    shares = draw_folds(partial, 5, 0)
-    assert shares.shape == (20, 5, partial.table["n"].size)
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)  # so every sum is kept
-    sizes = shares @ partial.table["n"]
-    # a fold is binomial(n, 1/5), with a standard deviation of √(5000 · 0.16) ≈ 28; more where weights differ
+    rows = pl.DataFrame({"y": rng.integers(2, size=5000), "s": rng.random(5000).round(2)})
+    sizes = scale.decompose(rows, target="y", score="s", loss="brier").chain.fit.pooling.mass.sum(axis=(2, 3))
+    assert sizes.shape == (20, 5)
+    np.testing.assert_allclose(sizes.sum(axis=1), 5000.0, rtol=1e-12)  # every row is in one fold
+    # a fold is binomial(n, 1/5), with a standard deviation of √(5000 · 0.16) ≈ 28
     assert np.abs(sizes - 1000).max() < 150
-    spread = sizes.std(ddof=1)  # of 20 partitions of 5: relative error of about 1/√160
-    assert spread == pytest.approx(28.0 * np.sqrt(5000.0 / _worth(partial)), rel=0.3)
-    assert len({line.tobytes() for line in shares}) == 20  # no partition twice
-
-
-def _worth(partial):
-    """How many rows the weights are worth, groups rounded as the draw does."""
-    table = partial.table
-    return np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0).sum()
+    assert sizes.std(ddof=1) == pytest.approx(28.0, rel=0.3)  # of 20 partitions of 5: relative error of about 1/√160
+    assert len({line.tobytes() for line in sizes}) == 20  # no partition twice
 
 
 # ── the command ─────────────────────────────────────────────────────────────────────────────────────────
@@ -219,13 +206,14 @@ def test_the_error_of_a_mix_is_that_of_rows_with_weights():
     """Infinitesimal jackknife on rows; weights that depend on the outcome tilt the strata."""
     rng = np.random.default_rng(2)
     n, first = 600, np.arange(1200) < 600
-    s = np.round(np.where(first, rng.beta(2, 2, 2 * n), rng.beta(1, 2, 2 * n)), 1)
+    s = np.round(np.where(first, rng.beta(2, 2, 2 * n), rng.beta(1, 2, 2 * n)), 1).clip(0.2, 0.8)
     y = (rng.random(2 * n) < s).astype(int)
     w = np.where(y == 1, 6.0, 1.0) * rng.uniform(0.2, 1.0, 2 * n)
     frame = pl.DataFrame({"y": y, "s": s, "w": w, "half": np.where(first, 1, 2)})
     options = {"target": "y", "score": "s", "sample_weight": "w", "time": "half", "loss": "brier"}
     mix = scale.decompose(frame, calibrator="platt", **options).drift().mix()
-    stratum = np.searchsorted(_edges(s[first], np.ones(n)), s, side="right") - 1
+    stratum = np.unique(s, return_inverse=True)[1]
+    assert np.bincount(stratum[first]).min() >= 30  # enough rows for every score to be a stratum
     loss = (y - s) ** 2
 
     def parts(w):

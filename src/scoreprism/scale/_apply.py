@@ -63,13 +63,13 @@ def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibr
     [0.5, 0.875, None, None]
     """
     _check_map(calibrator)
-    opened = _open(frame)
-    _check_names(opened, score, name)
+    lazy = _open(frame)
+    _check_names(lazy, score, name)
     _check_score(calibrator, score, any_score)
-    eager = isinstance(opened, nw.DataFrame)
-    engine = "eager" if eager else str(opened.implementation.value)
-    made = _ENGINES.get(engine, _apply_narwhals)(opened.to_native(), calibrator, score, name)
-    return nw.from_native(made) if isinstance(frame, (nw.DataFrame, nw.LazyFrame)) else made
+    eager = isinstance(lazy, nw.DataFrame)
+    engine = "eager" if eager else str(lazy.implementation.value)
+    result = _ENGINES.get(engine, _apply_narwhals)(lazy.to_native(), calibrator, score, name)
+    return nw.from_native(result) if isinstance(frame, (nw.DataFrame, nw.LazyFrame)) else result
 
 
 # ── the border ──────────────────────────────────────────────────────────────────────────────────────
@@ -132,8 +132,8 @@ def _check_score(calibrator: Calibrator, score: str, any_score: object) -> None:
 def _warn_outside(calibrator: Calibrator, scores: FloatArray) -> None:
     """Say how many scores a map extrapolates to."""
     low, high = RANGES[calibrator.kind]
-    seen = scores[(scores >= low) & (scores <= high)]  # others have no value
-    outside = 0 if calibrator.provenance_ is None else int(calibrator.provenance_.outside(seen).sum())
+    usable = scores[(scores >= low) & (scores <= high)]  # others have no value
+    outside = 0 if calibrator.provenance_ is None else int(calibrator.provenance_.outside(usable).sum())
     if outside:
         least, most = calibrator.provenance_.ranges[0]  # type: ignore[union-attr]
         facts = {"total": int(scores.size), "range": [float(least), float(most)]}
@@ -174,8 +174,8 @@ def _apply_polars(frame: Any, calibrator: Calibrator, score: str, name: str) -> 
 
     # by_name, because pl.col reads "*" and "^…$" as patterns; elementwise, so that it streams
     column = cs.by_name(score).as_expr().cast(pl.Float64)
-    made = column.map_batches(batch, return_dtype=pl.Float64, is_elementwise=True)
-    return frame.with_columns(made.alias(name))
+    mapped = column.map_batches(batch, return_dtype=pl.Float64, is_elementwise=True)
+    return frame.with_columns(mapped.alias(name))
 
 
 def _apply_dask(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:

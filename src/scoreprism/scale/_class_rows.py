@@ -17,20 +17,18 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._column_settings import (
-    MOST_WEIGHT,
     ColumnRoles,
     Schema,
     are_keys_valid,
     cast_number,
     hash_key,
-    is_present,
     parse_period,
     read_label,
     read_segments,
     require_columns,
     select_keys,
 )
-from scoreprism.scale._engine_pass import count_wrong, group_rows, refuse_empty, refuse_weights
+from scoreprism.scale._engine_pass import count_wrong, group_rows, refuse_empty, refuse_missing_folds, refuse_outside
 from scoreprism.scale._engines import fetch, rename_columns, wrap
 from scoreprism.scale._expressions import add_columns, clip_columns, list_columns, pick
 
@@ -100,8 +98,8 @@ def _check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
 
 def _find_labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
     """Labels in the order of the columns, where the names of the columns (or what differs in them) are the labels."""
-    found = fetch(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
-    labels = [read_label(label) for label in found.tolist()]
+    column = fetch(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
+    labels = [read_label(label) for label in column.tolist()]
     by_name = {str(label): label for label in labels if label is not None}
     prefix = os.path.commonprefix(list(names))  # noqa: RUF071 - names are no paths: letter by letter is meant
     for tried in (list(names), [name.removeprefix(prefix) for name in names]):
@@ -164,9 +162,9 @@ class Facts:
         """Distinct folds, in order."""
         return sorted(set(self.folds), key=key_order)
 
-    def take(self, held: NDArray[np.bool_]) -> Facts:
+    def take(self, mask: NDArray[np.bool_]) -> Facts:
         """Some of the lines."""
-        places = np.flatnonzero(held)
+        places = np.flatnonzero(mask)
         table = {name: column[places] for name, column in self.table.items()}
         return Facts(table, [self.segments[i] for i in places], [self.folds[i] for i in places], 0)
 
@@ -188,11 +186,11 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     bad = table["state"] == -1
     if bad.any():
         _explain(rows, int(table["n"].sum()))
-    absent = table["state"] == 0
-    gone = int(table["n"][absent].sum())
-    kept = {name: column[~absent] for name, column in table.items()}
+    is_absent = table["state"] == 0
+    absent = int(table["n"][is_absent].sum())
+    kept = {name: column[~is_absent] for name, column in table.items()}
     if not kept["n"].size:
-        refuse_empty(gone)
+        refuse_empty(absent)
     segments = read_segments(kept, rows.roles.key_names, rows.roles.period)
     has_fold = rows.roles.fold is not None
     folds = [read_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
@@ -200,16 +198,16 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
     numbers = {name: column.astype(np.float64) for name, column in kept.items() if name not in keys}
     if not rows.roles.has_weights:
         numbers |= {"w": numbers["n"], "w2": numbers["n"]}
-    return Facts(numbers, segments, folds, gone)
+    return Facts(numbers, segments, folds, absent)
 
 
 def _count_rows(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
     """Rows in their groups; those that cannot be counted hold harmless numbers."""
     counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if rows.roles.has_weights else nw.lit(1)
-    held = nw.col("state") == 1
-    calm = {name: nw.when(held).then(nw.col(name)).otherwise(nw.lit(1.0 / rows.k)) for name in rows.law_columns}
+    is_held = nw.col("state") == 1
+    calm = {name: nw.when(is_held).then(nw.col(name)).otherwise(nw.lit(1.0 / rows.k)) for name in rows.law_columns}
     if rows.roles.has_weights:
-        calm["w"] = nw.when(held).then(nw.col("w")).otherwise(nw.lit(0.0))
+        calm["w"] = nw.when(is_held).then(nw.col("w")).otherwise(nw.lit(0.0))
     more = {**sums, **_describe_rows(rows)} | ({"w2": nw.col("w") * nw.col("w")} if rows.roles.has_weights else {})
 
     def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -236,32 +234,19 @@ def _describe_rows(rows: ClassRows) -> dict[str, nw.Expr]:
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────
 
-#: What is said of values that are not there.
-_MISSING = "missing or NaN"
-
 
 def _explain(rows: ClassRows, count: int) -> NoReturn:
     """Say what is wrong with the first thing that is wrong; further queries, on the way to an error."""
     roles = rows.roles
-    for t, (level, names) in enumerate(roles.laws.items()):
-        for k, name in enumerate(names):
-            found = _describe_wrong(rows, f"p{t}_{k}", 1.0, count)
-            if found:
-                percent = "If these are percentages, divide by 100; logits go through a softmax first."
-                remedy = "Drop these rows, or fill them." if found.startswith(_MISSING) else percent
-                refuse(f"column {name!r} of {level} must hold probabilities from 0 to 1", found, remedy)
+    columns = dict(zip(roles.law_columns.items(), rows.law_columns, strict=True))
+    columns |= {("sample_weight", roles.sample_weight): "w"} if roles.sample_weight is not None else {}
+    for (role, name), column in columns.items():
+        refuse_outside(rows.frame.select(v=nw.col(column)), role, name, count)
+    for t, level in enumerate(roles.levels):
         _refuse_sums(rows, count, t, level)
-    found = _describe_wrong(rows, "w", MOST_WEIGHT, count) if roles.has_weights else ""
-    if found:
-        refuse_weights(roles.sample_weight, found)
     if roles.fold is not None:
-        folds = rows.frame.select(v=nw.col("fold"))
-        gaps, _ = count_wrong(
-            folds, is_present("v", rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64())
-        )
-        if gaps:
-            what = f"{gaps:,} of {count:,} rows without one"
-            refuse(f"{mark(roles.fold_role)} {roles.fold!r} must not be missing", what, "Fill it.")
+        kind = rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64()
+        refuse_missing_folds(rows.frame.select(v=nw.col("fold")), kind, roles, count)
     labels = rows.source.select(v=nw.col("target"), y=code_classes("target", roles.classes))
     wrong, shown = count_wrong(labels, nw.col("y") >= 0)
     refuse(
@@ -270,15 +255,6 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
         "Drop these rows, or pass a column of probabilities for each label.",
         LabelError,
     )
-
-
-def _describe_wrong(rows: ClassRows, column: str, most: float, of: int) -> str:
-    """The values of a column that are not between 0 and `most`, in words; empty where there are none."""
-    value = nw.col("v")
-    count, found = count_wrong(rows.frame.select(v=nw.col(column)), (value >= 0.0) & (value <= most))
-    shown = [value for value in found if value != "missing"]
-    what = f"{listed(shown)} and the like" if shown else _MISSING
-    return f"{what} in {count:,} of {of:,} rows" if count else ""
 
 
 def _refuse_sums(rows: ClassRows, count: int, t: int, level: str) -> None:

@@ -56,11 +56,11 @@ def decompose_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> Clas
     return result
 
 
-def _add_facts(found: Decomposition, sampled: Finding, facts: Facts, risk: float, error: float) -> ClassDecomposition:
+def _add_facts(result: Decomposition, sampled: Finding, facts: Facts, risk: float, error: float) -> ClassDecomposition:
     """A decomposition of a sample, with what is known of all rows."""
-    known = {**facts.counts, "_total": found._mass, "_held": found.n_units, "passes": 2}
-    noted = replace(found, findings=(sampled, *found.findings))
-    return ClassDecomposition._of(noted, **known, risk_in_all=risk, risk_std_error=error)
+    facts_of_all = {**facts.counts, "_total": result._mass, "_held": result.n_units, "passes": 2}
+    noted = replace(result, findings=(sampled, *result.findings))
+    return ClassDecomposition._of(noted, **facts_of_all, risk_in_all=risk, risk_std_error=error)
 
 
 def _draw_sample(
@@ -153,8 +153,8 @@ def _find_risk(facts: Facts, loss: ProperLoss) -> tuple[float, float]:
 
 def _find_sample(used: int, total: int, how: str, risk: float, error: float) -> Finding:
     """Which rows C is fitted to."""
-    found = Finding("sampled", n=used, facts={"total": total, "how": how})
-    return replace(found, value=risk).with_facts(error=error) if used < total and math.isfinite(risk) else found
+    finding = Finding("sampled", n=used, facts={"total": total, "how": how})
+    return replace(finding, value=risk).with_facts(error=error) if used < total and math.isfinite(risk) else finding
 
 
 # ── rows at random: a share is kept by the engine, then cut to the size asked for ───────────────────

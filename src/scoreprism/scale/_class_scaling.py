@@ -81,7 +81,7 @@ class Scaling:
             return SoftmaxExpression(theta[:k], theta[k:], low, floor)
         return SoftmaxExpression(np.full(k, theta[0]), np.zeros(k), low, floor)
 
-    def moved(self, theta: FloatArray, step: FloatArray) -> FloatArray:
+    def take_step(self, theta: FloatArray, step: FloatArray) -> FloatArray:
         """A step on, a sharpness staying between its ends."""
         if self.vector:
             return theta - step
@@ -104,13 +104,13 @@ class Scaling:
         if not self.vector:
             mean = add_columns([a * b for a, b in zip(p, z, strict=True)])
             return [add_columns([a * b * b for a, b in zip(p, z, strict=True)]) - mean * mean]
-        found = []
+        entries = []
         for i, j in self._pairs(k):
             a, b = i % k, j % k
             v = p[a] * (1.0 - p[a]) if a == b else 0.0 - p[a] * p[b]
             v = v * z[a] if i < k else v
-            found.append(v * z[b] if j < k else v)
-        return found
+            entries.append(v * z[b] if j < k else v)
+        return entries
 
     def _pairs(self, k: int) -> list[tuple[int, int]]:
         size = 2 * k if self.vector else 1
@@ -119,10 +119,10 @@ class Scaling:
     def matrix(self, entries: FloatArray, k: int) -> FloatArray:
         """The symmetric matrix of second derivatives."""
         size = 2 * k if self.vector else 1
-        found = np.zeros((size, size))
+        curve = np.zeros((size, size))
         for (i, j), value in zip(self._pairs(k), entries, strict=True):
-            found[i, j] = found[j, i] = value
-        return found
+            curve[i, j] = curve[j, i] = value
+        return curve
 
     def penalise(
         self, theta: FloatArray, slope: FloatArray, curve: FloatArray, k: int
@@ -213,7 +213,7 @@ class ScalingFit:
             best, value = theta, new
             whole = self.scaling.penalise(theta, slope.sum(axis=0), curve.sum(axis=0), self.k)
             step, size = _step_newton(*whole)
-            on = self.scaling.moved(theta, step)
+            on = self.scaling.take_step(theta, step)
             if size**2 <= _NEAR or np.array_equal(on, theta):
                 break
             theta = on
@@ -228,7 +228,7 @@ class ScalingFit:
         for f in without:
             away = self.scaling.penalise(theta, slope.sum(axis=0) - slope[f], curves[f], self.k)
             step, first[f] = _step_newton(*away)
-            thetas.append(self.scaling.moved(theta, step))
+            thetas.append(self.scaling.take_step(theta, step))
         before, curved, floors = first, False, [0.0] * self.folds
         for _ in range(_PATIENCE):
             slopes, fresh, least = self._pass_folds(thetas, curved=curved)
@@ -238,7 +238,7 @@ class ScalingFit:
             sizes, on = np.zeros(self.folds), []
             for f in without:
                 step, sizes[f] = _step_newton(*self.scaling.penalise(thetas[f], slopes[f], curves[f], self.k))
-                on.append(self.scaling.moved(thetas[f], step))
+                on.append(self.scaling.take_step(thetas[f], step))
             shrunk = np.minimum(sizes / np.maximum(before, 1e-300), 1.0)
             still = all(np.array_equal(a, b) for a, b in zip(on, thetas, strict=True))
             thetas = on
@@ -299,21 +299,21 @@ class ScalingFit:
     ) -> dict[str, Any]:
         """Sums by fold, weighted; and minima."""
         k, w = self.k, nw.col("w") if self.rows.roles.has_weights else None
-        made = {f"s_{name}": value if w is None else w * value for name, value in columns.items()}
-        how = dict.fromkeys(made, "sum") | {f"s_{name}": "min" for name in least or {}}
-        made |= {f"s_{name}": value for name, value in (least or {}).items()}
+        summands = {f"s_{name}": value if w is None else w * value for name, value in columns.items()}
+        how = dict.fromkeys(summands, "sum") | {f"s_{name}": "min" for name in least or {}}
+        summands |= {f"s_{name}": value for name, value in (least or {}).items()}
 
         def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-            return with_maps(with_logs(frame, k), maps, k).select("home", **made)
+            return with_maps(with_logs(frame, k), maps, k).select("home", **summands)
 
         return group_rows(self.rows.frame, build, ["home"], how)
 
     def _read_folds(self, table: dict[str, Any], names: Sequence[str], *, weighted: bool = True) -> FloatArray:
         """Columns of a small result, a line per fold."""
-        found = np.zeros((self.folds, len(names)))
+        columns = np.zeros((self.folds, len(names)))
         for i, name in enumerate(names):
-            found[table["home"].astype(np.intp), i] = table[f"s_{name}"]
-        return found * self.worth if weighted else found
+            columns[table["home"].astype(np.intp), i] = table[f"s_{name}"]
+        return columns * self.worth if weighted else columns
 
     def _find_start(self) -> FloatArray:
         """What the first rows say, if all classes are among them; it only has to be near."""

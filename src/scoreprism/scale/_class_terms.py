@@ -61,7 +61,7 @@ def decompose_all_rows(rows: ClassRows, request: ClassRequest) -> ClassDecomposi
 
 
 def _list_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...]]]:
-    found = {}
+    kinds = {}
     for kind, place in rows.roles.parts.items():
         labels = {key[place] for key in facts.segments}
         if len(labels) > MOST_SEGMENTS:
@@ -70,18 +70,18 @@ def _list_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...
                 f"{len(labels):,}",
                 "Use coarser columns, or `calibrator`='auto', which fits to a sample.",
             )
-        found[kind] = sorted(labels, key=key_order)
-    return found
+        kinds[kind] = sorted(labels, key=key_order)
+    return kinds
 
 
 def _take_part(rows: ClassRows, facts: Facts, place: slice, label: tuple[Any, ...]) -> tuple[ClassRows, Facts]:
     """The rows of a segment or period."""
-    held = np.array([key[place] == label for key in facts.segments])
+    mask = np.array([key[place] == label for key in facts.segments])
     frame = rows.frame
     for name, value in zip(rows.roles.key_names[place], label, strict=True):
         raw = read_period(value, rows.roles.period) if name == "time" else value
         frame = frame.filter(nw.col(name).is_null() if raw is None else nw.col(name) == raw)
-    return replace(rows, frame=frame), facts.take(held)
+    return replace(rows, frame=frame), facts.take(mask)
 
 
 def _fit(
@@ -102,25 +102,25 @@ def _fit(
     findings += [Finding("zero_weight", n=int(facts.absent))] if facts.absent else []
     findings += expect_surprises(float(sums.surprise.sum()))
 
-    def add_facts(found: Decomposition, passes: int) -> ClassDecomposition:
-        error = float(found._moments.std_error(dict.fromkeys(range(found._levels), 1.0)))
-        known = {"risk_in_all": found.risk, "risk_std_error": error, "passes": passes, "parameters": parameters}
-        return ClassDecomposition._of(found, **facts.counts, **known)
+    def add_facts(result: Decomposition, passes: int) -> ClassDecomposition:
+        error = float(result._moments.std_error(dict.fromkeys(range(result._levels), 1.0)))
+        facts_of_all = {"risk_in_all": result.risk, "risk_std_error": error, "passes": passes, "parameters": parameters}
+        return ClassDecomposition._of(result, **facts.counts, **facts_of_all)
 
-    found = _decompose(sums, loss, request, request.clip, findings)
-    floor = _find_floor(found, facts) if floors is None else floors.get(str(loss))
+    whole = _decompose(sums, loss, request, request.clip, findings)
+    floor = _find_floor(whole, facts) if floors is None else floors.get(str(loss))
     if floor is None:
-        return add_facts(found, passes)
+        return add_facts(whole, passes)
     again = _sum_terms(ready, maps, loss, floor)  # sums of losses do not tell those of clipped ones
     twin = as_floored(_decompose(again, loss, request, floor, findings), round(float(again.moved.sum())))
-    return add_facts(replace(found, floored=add_facts(twin, passes + 1)), passes + 1)
+    return add_facts(replace(whole, floored=add_facts(twin, passes + 1)), passes + 1)
 
 
-def _find_floor(found: Decomposition, facts: Facts) -> float | None:
+def _find_floor(whole: Decomposition, facts: Facts) -> float | None:
     """How far scores are kept from 0, where the loss is infinite."""
-    if found.clip is not None or found._finite:
+    if whole.clip is not None or whole._finite:
         return None
-    return min(0.5 / max(float(facts.table["n"].sum()), 1.0), 1.0 / found.n_classes)
+    return min(0.5 / max(float(facts.table["n"].sum()), 1.0), 1.0 / whole.n_classes)
 
 
 def _assign_folds(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
@@ -140,10 +140,10 @@ def _assign_folds(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntAr
         refuse("the target must hold at least two classes", f"{int((counts > 0).sum())}", "Pass more rows.")
     for f, label in enumerate(labels):
         inside = np.bincount(y[home != f], n[home != f], rows.k)
-        gone = np.flatnonzero((inside == 0) & (counts >= 2))
-        if gone.size:
-            found = f"none of {plain(rows.roles.classes[gone[0]])} outside of fold {plain(label)}"
-            refuse("every class must be outside of every fold", found, f"Use other folds than those of {column!r}.")
+        missing = np.flatnonzero((inside == 0) & (counts >= 2))
+        if missing.size:
+            got = f"none of {plain(rows.roles.classes[missing[0]])} outside of fold {plain(label)}"
+            refuse("every class must be outside of every fold", got, f"Use other folds than those of {column!r}.")
     return home
 
 
@@ -263,10 +263,10 @@ def _decompose(
     spread[levels + 1, levels] = 1.0  # only C has one
     moments = _find_moments(sums, spread, np.zeros((sums.n.size, 2 * levels)))
     infinite = _find_infinite(sums, loss)
-    said = find_infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
+    infinite_rows = find_infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
     moments = _with_infinite(moments, infinite)
     risk = float(moments.mean[:levels].sum())
-    found = conclude(chain, loss, form, clip, moments, risk, None, said)
+    result = conclude(chain, loss, form, clip, moments, risk, None, infinite_rows)
     own = Alternative(
         request.scaling.name,
         loss=float(moments.mean[1:levels].sum()),
@@ -274,10 +274,10 @@ def _decompose(
         spread=float(moments.mean[levels + 1]),
         std_error=moments.std_error({0: 1.0}),
     )
-    overfit = find_overfit(found, 1)
+    overfit = find_overfit(result, 1)
     if overfit is not None:  # no warning: a scaling of many rows hardly ever does
-        found = replace(found, findings=(*found.findings, overfit))
-    return replace(found, _alternatives=(own,), _resolution=partial(_decompose_resolution, sums, found))
+        result = replace(result, findings=(*result.findings, overfit))
+    return replace(result, _alternatives=(own,), _resolution=partial(_decompose_resolution, sums, result))
 
 
 def _make_sample(sums: ClassSums) -> Sample:
@@ -307,11 +307,11 @@ def _find_moments(sums: ClassSums, turn: FloatArray, shift: FloatArray) -> Momen
 
 def _find_infinite(sums: ClassSums, loss: ProperLoss) -> FloatArray:
     """Lines where a level has an infinite loss, (levels, lines)."""
-    found = np.zeros((len(sums.levels), sums.n.size), dtype=bool)
+    infinite = np.zeros((len(sums.levels), sums.n.size), dtype=bool)
     if is_unbounded(loss):
         for t, row in enumerate([0, *range(2, len(sums.levels))]):
-            found[row] = (sums.zero >> t) & 1
-    return found
+            infinite[row] = (sums.zero >> t) & 1
+    return infinite
 
 
 def _with_infinite(moments: Moments, infinite: FloatArray) -> Moments:
@@ -324,9 +324,9 @@ def _with_infinite(moments: Moments, infinite: FloatArray) -> Moments:
     return Moments(mean, covariance)
 
 
-def _decompose_resolution(sums: ClassSums, found: Decomposition) -> Decomposition:
+def _decompose_resolution(sums: ClassSums, whole: Decomposition) -> Decomposition:
     """Uncertainty − resolution + reliability: the marginal law has one loss per class, which is known."""
-    loss, clip, sample = found.loss, found.clip, _make_sample(sums)
+    loss, clip, sample = whole.loss, whole.clip, _make_sample(sums)
     marginal = np.bincount(sums.y, sums.w, sums.k) / sums.w.sum()
     law = np.tile(marginal, (sums.n.size, 1))
     constant = loss.evaluate(law if clip is None else clip_law(law, clip), sums.y)
@@ -339,4 +339,4 @@ def _decompose_resolution(sums: ClassSums, found: Decomposition) -> Decompositio
     shift[:, 1], shift[:, 2] = -constant, constant
     moments = _with_infinite(_find_moments(sums, turn, shift), _find_infinite(sums, loss)[:1])
     chain = Chain.of(sample, _make_levels(sample, ("S", "C", "Q̄")), RESOLUTION)
-    return conclude(chain, loss, found.form, clip, moments, found.risk, None, ())
+    return conclude(chain, loss, whole.form, clip, moments, whole.risk, None, ())

@@ -135,8 +135,8 @@ class Settings(ColumnRoles):
         theirs = other._facts()
         for name, mine in self._facts().items():
             if mine != theirs[name]:
-                found = f"{mine!s} and {theirs[name]!s}"
-                refuse(f"sums must have the same {name} to be added", found, "Add like to like.")
+                got = f"{mine!s} and {theirs[name]!s}"
+                refuse(f"sums must have the same {name} to be added", got, "Add like to like.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain objects."""
@@ -281,10 +281,10 @@ class Seen:
         self.others |= set(labels)
         if len(self.others) > 1:
             event = 1 if roles.pos_label is None else roles.pos_label
-            found = sorted(self.others, key=str)
+            others = sorted(self.others, key=str)
             refuse(
                 f"`target` {roles.target!r} must hold two labels",
-                listed([plain(event), *(plain(label) for label in found)]),
+                listed([plain(event), *(plain(label) for label in others)]),
                 "Filter the rows, or make a column of 0 and 1.",
                 LabelError,
             )
@@ -311,8 +311,7 @@ def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
         return
     if roles.pos_label is None:
         refuse(
-            "`pos_label` must name the label that the score speaks of, "
-            "unless labels are 0 and 1, −1 and 1, or booleans",
+            "`pos_label` must name the positive class, unless labels are 0 and 1, −1 and 1, or booleans",
             f"a target of type {kind}",
             "For example `pos_label`='yes'.",
         )

@@ -295,10 +295,10 @@ def _name_file(error: InputError, part: SourcePart) -> InputError:
 def _sum_frame(
     frame: Any, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Sums:
-    held = to_arrow(frame, roles.columns.values())
-    schema = read_schema(wrap(held))
+    frame = to_arrow(frame, roles.columns.values())
+    schema = read_schema(wrap(frame))
     checked = seen.require_alike(schema, check_columns(schema, roles))
-    lazy, names = rename_columns(held)
+    lazy, names = rename_columns(frame)
     settings = Settings(**vars(checked), losses=losses, cells=cells, clip=clip)
     return sum_rows(Scan(lazy, lazy.collect_schema(), checked.rename(names), settings), seen)
 
@@ -390,8 +390,8 @@ def _parse_laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str,
         if options[role] is not None:
             laws[level] = _parse_names(options[role], role)
             if len(laws[level]) != len(names):
-                found = f"{len(laws[level])} and {len(names)}"
-                refuse(f"{mark(role)} must have as many columns as `score`", found, "Add them.")
+                got = f"{len(laws[level])} and {len(names)}"
+                refuse(f"{mark(role)} must have as many columns as `score`", got, "Add them.")
     return laws
 
 

@@ -301,11 +301,11 @@ class TermBracket:
         return float(np.maximum(self.value - low, 0.0)), float(np.maximum(high - self.value, 0.0))
 
 
-def _bracket(found: Decomposition, name: str) -> TermBracket:
+def _bracket(result: Decomposition, name: str) -> TermBracket:
     if name == Drift.LOSS:
-        steps = dict.fromkeys(range(len(found.level_names)), 1.0)
-        return TermBracket(found.risk, found._moments.std_error(steps))
-    return TermBracket(found.terms[name], found.std_error[name], found._inference(name))
+        steps = dict.fromkeys(range(len(result.level_names)), 1.0)
+        return TermBracket(result.risk, result._moments.std_error(steps))
+    return TermBracket(result.terms[name], result.std_error[name], result._inference(name))
 
 
 def _combine_ends(after: TermBracket, before: TermBracket, z: float) -> tuple[float, float]:

@@ -123,13 +123,13 @@ def _is_valid(scan: Scan) -> nw.Expr:
 
 def _flag_rows(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
     """Rows with a flag whether they count; those that cannot be hold harmless numbers."""
-    stated = rows.with_columns(valid=_is_valid(scan))
-    held = {f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t in scan.laws}
+    flagged = rows.with_columns(valid=_is_valid(scan))
+    calm = {f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t in scan.laws}
     if scan.settings.has_weights:
-        held["w"] = nw.when(nw.col("valid")).then(nw.col("w")).otherwise(nw.lit(0.0))
+        calm["w"] = nw.when(nw.col("valid")).then(nw.col("w")).otherwise(nw.lit(0.0))
     if exact:  # outcomes are grouped by
-        held["y"] = nw.when(nw.col("valid")).then(nw.col("y")).otherwise(nw.lit(0)).cast(nw.Int64)
-    return stated.with_columns(**held)
+        calm["y"] = nw.when(nw.col("valid")).then(nw.col("y")).otherwise(nw.lit(0)).cast(nw.Int64)
+    return flagged.with_columns(**calm)
 
 
 # ── groups ──────────────────────────────────────────────────────────────────────────────────────────
@@ -159,11 +159,11 @@ def _group(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[
     # rows to which a law above the score gave probability 0; those of the score have cells of their own
     summands |= {f"zero{t}": (nw.col(f"hit{t}") <= 0.0).cast(nw.Int64) for t in scan.laws[1:]}
     rows = rows.with_columns(**summands) if summands else rows
-    found = [nw.len().alias("n")]
-    found += [nw.col(name).sum() for name in summands]
+    aggregates = [nw.len().alias("n")]
+    aggregates += [nw.col(name).sum() for name in summands]
     if not exact:
-        found += [score.min().alias("lo"), score.max().alias("hi")]
-    return rows.group_by("key", *(["y"] if exact else []), *scan.keys).agg(*found)
+        aggregates += [score.min().alias("lo"), score.max().alias("hi")]
+    return rows.group_by("key", *(["y"] if exact else []), *scan.keys).agg(*aggregates)
 
 
 def _build_key(scan: Scan, *, exact: bool) -> nw.Expr:
@@ -218,18 +218,18 @@ def _has_few_scores(rows: nw.LazyFrame[Any], scan: Scan) -> bool:
     score, apart = with_root(score, "s"), 0
     for bits in (*_BITS, None):
         code = nw.col("s") if bits is None else build_parts(nw.col("s"), 2.0 ** (bits - 1))
-        found = fetch(
+        codes = fetch(
             score.with_columns(code=code)
             .group_by("code")
             .agg(nw.col("s").min().alias("lo"), nw.col("s").max().alias("hi"))
         )
-        shared = found["lo"] < found["hi"]
-        apart += int((~shared).sum())
-        if apart + 2 * int(shared.sum()) > cells:
+        is_shared = codes["lo"] < codes["hi"]
+        apart += int((~is_shared).sum())
+        if apart + 2 * int(is_shared.sum()) > cells:
             return False
-        if not shared.any():
+        if not is_shared.any():
             return True
-        score = score.with_columns(code=code).filter(nw.col("code").is_in(found["code"][shared].tolist()))
+        score = score.with_columns(code=code).filter(nw.col("code").is_in(codes["code"][is_shared].tolist()))
     return True  # pragma: no cover - the last round has one score per code
 
 
@@ -240,7 +240,7 @@ def _make_sums(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Su
     """The table as sums: keys coded, what is constant in a group filled in."""
     settings, roles = scan.settings, scan.roles
     absent = table["key"] == _ABSENT
-    gone = int(table["n"][absent].sum())
+    n_absent = int(table["n"][absent].sum())
     kept = {name: column[~absent] for name, column in table.items()}
     folds = kept["fold"].tolist() if roles.fold is not None else [None] * kept["n"].size
     return Sums.from_groups(
@@ -249,7 +249,7 @@ def _make_sums(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Su
         segments=read_segments(kept, roles.key_names, roles.period),
         folds=[write_label(fold) for fold in folds],
         columns=_fill_columns(kept, settings),
-        absent=gone,
+        absent=n_absent,
     )
 
 
@@ -301,8 +301,8 @@ def group_rows(
     """One pass: rows as `build` makes them, by `keys`; ``n``, and of each column its "sum", "min" or "max"."""
 
     def query(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        found = [getattr(nw.col(name), what)() for name, what in how.items()]
-        return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *found)
+        aggregates = [getattr(nw.col(name), what)() for name, what in how.items()]
+        return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *aggregates)
 
     if frame.implementation.is_dask():  # whose planner takes minutes where its partitions take milliseconds
         with translate_errors("the engine must be able to read the data", "Check the columns."):
@@ -359,8 +359,8 @@ def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], scan: Sc
     if scan.roles.pos_label is not None:
         seen.label(_find_other_labels(scan), scan.settings)
         return
-    held = table["key"] >= 0  # rows without weight are not told apart by outcome
-    seen.label([label for label in (-1, 0) if (held & (table["y"] == label)).any()], scan.settings)
+    has_weight = table["key"] >= 0  # rows without weight are not told apart by outcome
+    seen.label([label for label in (-1, 0) if (has_weight & (table["y"] == label)).any()], scan.settings)
 
 
 def _find_other_labels(scan: Scan) -> set[Any]:
@@ -371,34 +371,23 @@ def _find_other_labels(scan: Scan) -> set[Any]:
     label = nw.col("label") if kind.is_numeric() else nw.col("label").cast(nw.String)  # categories have no order
     others = scan.frame.select(label=nw.col(roles.target)).select(label=label)
     others = others.filter((nw.col("label") != roles.pos_label) & ~nw.col("label").is_null())
-    found = fetch(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
-    return {read_label(found[end][0]) for end in ("low", "high")} - {None}
+    ends = fetch(others.select(low=nw.col("label").min(), high=nw.col("label").max()))
+    return {read_label(ends[name][0]) for name in ("low", "high")} - {None}
 
 
 def _explain(total: int, scan: Scan) -> NoReturn:
     """Say what is wrong with the first column that has something wrong; further queries, on the way to an error."""
-    roles, asked = scan.roles, scan.settings
-    for role, name in roles.columns.items():
-        if role not in ("sample_weight", *roles.law_columns):
-            continue
-        most = MOST_WEIGHT if role == "sample_weight" else 1.0
-        count, shown = count_wrong(scan.frame.select(v=cast_number(name)), (nw.col("v") >= 0.0) & (nw.col("v") <= most))
-        if count:
-            _refuse_values(role, asked.columns[role], shown, f"{count:,} of {total:,} rows")
+    roles, settings = scan.roles, scan.settings
+    for role in (*roles.law_columns, *(["sample_weight"] if roles.has_weights else [])):
+        values = scan.frame.select(v=cast_number(roles.columns[role]))
+        refuse_outside(values, role, settings.columns[role], total)
     if roles.fold is not None:
-        folds = scan.frame.select(v=nw.col(roles.fold))
-        count, _ = count_wrong(folds, is_present("v", scan.schema[roles.fold]))
-        if count:
-            refuse(
-                f"{mark(asked.fold_role)} {asked.fold!r} must not be missing",
-                f"{count:,} of {total:,} rows without",
-                "Drop these rows, or give them a fold.",
-            )
+        refuse_missing_folds(scan.frame.select(v=nw.col(roles.fold)), scan.schema[roles.fold], settings, total)
     labels = scan.frame.select(y=code_outcome(roles, scan.schema[roles.target]), v=nw.col(roles.target))
     count, shown = count_wrong(labels, is_outcome())
-    rule = f"`target` {asked.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
+    rule = f"`target` {settings.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
     if roles.pos_label is not None:
-        rule = f"`target` {asked.target!r} must not be missing"
+        rule = f"`target` {settings.target!r} must not be missing"
     remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass `pos_label`= for other labels."
     refuse(rule, f"{listed(shown)} in {count:,} of {total:,} rows", remedy, LabelError)
 
@@ -412,18 +401,25 @@ def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[st
     return count, list(dict.fromkeys("missing" if value is None else plain(value) for value in sample))
 
 
-def _refuse_values(role: str, name: str, shown: list[str], rows: str) -> NoReturn:
+def refuse_outside(values: nw.LazyFrame[Any], role: str, name: str, total: int) -> None:
+    """Refuse values of a column ``v`` that are no probabilities, or no weights."""
+    most = MOST_WEIGHT if role == "sample_weight" else 1.0
+    count, shown = count_wrong(values, (nw.col("v") >= 0.0) & (nw.col("v") <= most))
+    if not count:
+        return
     ordered = sorted(shown, key=lambda value: math.inf if value == "missing" else float(value))
-    what = f"{listed(ordered)} in {rows}"
+    got = f"{listed(ordered)} in {count:,} of {total:,} rows"
     if role == "sample_weight":
-        refuse_weights(name, what)
-    remedy = "If these are percentages, divide by 100; logits go through a sigmoid first."
-    if shown == ["missing"]:
-        remedy = "Drop these rows, or fill them."
-    refuse(f"{mark(role)} {name!r} must hold probabilities from 0 to 1", what, remedy)
+        rule = f"`sample_weight` {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
+        refuse(rule, got, "Drop these rows, or multiply all weights by the same number.")
+    remedy = "If these are percentages, divide by 100; logits go through a sigmoid or a softmax first."
+    remedy = "Drop these rows, or fill them." if shown == ["missing"] else remedy
+    refuse(f"{mark(role)} {name!r} must hold probabilities from 0 to 1", got, remedy)
 
 
-def refuse_weights(name: str | None, what: str) -> NoReturn:
-    """Weights that are negative, missing or too large."""
-    rule = f"`sample_weight` {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
-    refuse(rule, what, "Drop these rows, or multiply all weights by the same number.")
+def refuse_missing_folds(folds: nw.LazyFrame[Any], kind: nw.dtypes.DType, roles: ColumnRoles, total: int) -> None:
+    """Refuse rows without a fold, in a column ``v``."""
+    count, _ = count_wrong(folds, is_present("v", kind))
+    if count:
+        rule = f"{mark(roles.fold_role)} {roles.fold!r} must not be missing"
+        refuse(rule, f"{count:,} of {total:,} rows without one", "Drop these rows, or give them a fold.")

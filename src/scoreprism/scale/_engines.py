@@ -183,8 +183,8 @@ def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = Fal
     if verify_checksums:
         verify_files(source)
     if not isinstance(source, (str, Path, list, tuple)):
-        if engine is not None and parse_choice(engine, ENGINES, "engine") != (found := find_engine(source)):
-            refuse("`engine` must be left out for a frame", f"{engine!r} and a frame of {found}", "It has its own.")
+        if engine is not None and parse_choice(engine, ENGINES, "engine") != (own := find_engine(source)):
+            refuse("`engine` must be left out for a frame", f"{engine!r} and a frame of {own}", "It has its own.")
         wrap(source)
         return source
     chosen = ENGINES[parse_choice(engine or "polars", ENGINES, "engine")]
@@ -215,7 +215,7 @@ def _cast_folder_names(frame: Any, paths: list[str]) -> Any:
     if not names:
         return frame
     values = {name: {hive(path).get(name, "") for path in paths} for name in names}
-    numbers = {name: all(re.fullmatch(r"-?\d{1,18}", value) for value in found) for name, found in values.items()}
+    numbers = {name: all(re.fullmatch(r"-?\d{1,18}", value) for value in texts) for name, texts in values.items()}
     cast = {name: nw.col(name).cast(nw.Int64 if whole else nw.String) for name, whole in numbers.items()}
     return wrap(frame).with_columns(**cast).to_native()
 
@@ -289,8 +289,8 @@ def wrap(frame: Any) -> Any:
             "For example 'scores/*.parquet'.",
         ) from None
     except nw.exceptions.DuplicateError as error:
-        found = " ".join(str(error).split())
-        raise InputError("columns must have names of their own", found, "Rename one of them.") from None
+        got = " ".join(str(error).split())
+        raise InputError("columns must have names of their own", got, "Rename one of them.") from None
 
 
 def rename_columns(frame: Any) -> tuple[Any, dict[str, str]]:
@@ -320,14 +320,14 @@ def to_arrow(frame: Any, columns: Iterable[str]) -> Any:
     """A pandas frame with columns of objects or of Arrow, as Arrow, where dates, decimals and the like have types."""
     if find_engine(frame) != "pandas" or importlib.util.find_spec("pyarrow") is None:
         return frame
-    held = list(dict.fromkeys(columns))
-    known = all(isinstance(name, str) and list(frame.columns).count(name) == 1 for name in held)
-    if not known or not any(_has_no_type(frame.dtypes[name]) for name in held):
+    names = list(dict.fromkeys(columns))
+    is_known = all(isinstance(name, str) and list(frame.columns).count(name) == 1 for name in names)
+    if not is_known or not any(_has_no_type(frame.dtypes[name]) for name in names):
         return frame
     pa = importlib.import_module("pyarrow")
 
     with translate_errors("columns must hold values of one type", "Cast them first."):
-        return pa.Table.from_pandas(frame[held], preserve_index=False)
+        return pa.Table.from_pandas(frame[names], preserve_index=False)
 
 
 def _has_no_type(kind: Any) -> bool:

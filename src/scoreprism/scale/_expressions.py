@@ -64,13 +64,6 @@ def build_cell(score: nw.Expr, cells: int) -> nw.Expr:
     return nw.when(score < 0.5).then(0.0 - below).otherwise(below + (cells + 1.0))
 
 
-def find_edges(cells: int) -> FloatArray:
-    """Where the cells between 0 and 1 begin and end, up to rounding."""
-    root = np.arange(cells + 1) * (2.0 / cells)
-    half = np.where(root <= 1.0, root, 2.0 - root) ** 2 / 2.0
-    return np.where(root <= 1.0, half, 1.0 - half)
-
-
 # ── losses of two classes, from the probability of what happened ────────────────────────────────────
 
 
@@ -121,10 +114,10 @@ def add_columns(values: Exprs) -> nw.Expr:
 
 def pick(values: Exprs, column: str = "y") -> nw.Expr:
     """The value at the number that a column holds: with ``y``, that of the class that happened."""
-    found = values[-1]
+    picked = values[-1]
     for k in range(len(values) - 2, -1, -1):
-        found = nw.when(nw.col(column) == k).then(values[k]).otherwise(found)
-    return found
+        picked = nw.when(nw.col(column) == k).then(values[k]).otherwise(picked)
+    return picked
 
 
 @dataclass(frozen=True)
@@ -156,10 +149,10 @@ def number_charts(maps: Sequence[SoftmaxExpression]) -> list[int]:
 def with_maps(frame: Frame, maps: Sequence[SoftmaxExpression], k: int) -> Frame:
     """Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`."""
     # layer after layer, so that no engine computes a thing twice; names must differ by more than case
-    seen = number_charts(maps)
+    chart_of = number_charts(maps)
     frame = _center_logs(frame, list(dict.fromkeys(one.low for one in maps)), k)
     eta = {}
-    for f, (one, c) in enumerate(zip(maps, seen, strict=True)):
+    for f, (one, c) in enumerate(zip(maps, chart_of, strict=True)):
         for j in range(k):
             eta[f"h{f}_{j}"] = nw.col(f"z{c}_{j}") * float(one.slope[j]) + float(one.intercept[j])
     frame = frame.with_columns(**eta)

@@ -64,9 +64,9 @@ class ScaledDecomposition(Decomposition):
     _held: int = 0  # rows that have weight
 
     @classmethod
-    def _of(cls, found: Decomposition, **more: Any) -> Self:
+    def _of(cls, result: Decomposition, **more: Any) -> Self:
         """A decomposition with what is known beside it."""
-        return cls(**{field.name: getattr(found, field.name) for field in fields(Decomposition)}, **more)
+        return cls(**{field.name: getattr(result, field.name) for field in fields(Decomposition)}, **more)
 
     @property
     def n_units(self) -> int:
@@ -131,7 +131,7 @@ class ScaledDecomposition(Decomposition):
         ScaledDecomposition
             Without `sums`.
         """
-        found: Any = super().from_json(text)
+        summary: Any = super().from_json(text)
         more = read_summary(text).get(SCALE)
         if not isinstance(more, dict) or not {"quantisation_error", "weight", "held"} <= set(more):
             refuse("the JSON must be that of a ScaledDecomposition", "no field 'scale'", "Use Decomposition.from_json.")
@@ -139,8 +139,8 @@ class ScaledDecomposition(Decomposition):
             require_kinds(more, {"quantisation_error": (float, int), "held": (int,), "weight": (float, int)})
             parts = {name: cls._read_parts(more[name]) for name in _PARTS if name in more}
             error, held, mass = float(more["quantisation_error"]), more["held"], float(more["weight"])
-            kept: ScaledDecomposition = replace(found, quantisation_error=error, _total=mass, _held=held, **parts)
-            return kept
+            result: ScaledDecomposition = replace(summary, quantisation_error=error, _total=mass, _held=held, **parts)
+            return result
 
     @classmethod
     def _read_parts(cls, data: dict[str, Any]) -> SegmentDecompositions:
@@ -219,15 +219,15 @@ class ClassDecomposition(ScaledDecomposition):
         ClassDecomposition
             With all of its attributes, but no sums.
         """
-        found: Any = super().from_json(text)
+        summary: Any = super().from_json(text)
         more = read_summary(text)[SCALE]
         if not set(_OF_CLASSES) <= set(more):
             refuse("the JSON must be that of a ClassDecomposition", "another", "Use ScaledDecomposition.from_json.")
         with fitting_together():
             require_kinds(more, dict.fromkeys(("rows_in_all", "passes"), (int,)) | {"parameters": (dict,)})
             require_kinds(more, dict.fromkeys(("risk_in_all", "risk_std_error"), (float, int)))
-        kept: ClassDecomposition = replace(found, **{name: more[name] for name in _OF_CLASSES})
-        return kept
+        result: ClassDecomposition = replace(summary, **{name: more[name] for name in _OF_CLASSES})
+        return result
 
 
 class SumChain(Chain):
@@ -270,16 +270,16 @@ class SumChain(Chain):
                 f"the levels {', '.join(settings.levels)}",
                 "Use `form`='debiased' or 'difference'.",
             )
-        found = super()._assemble(loss, form, clip)
+        result = super()._assemble(loss, form, clip)
         if self.fit is None:  # parts of a chain, its resolution form for instance
-            return found
-        findings = list(found.findings)
+            return result
+        findings = list(result.findings)
         if clip != settings.clip and settings.levels[1:]:  # sums of losses cannot be clipped after the fact
             findings.append(Finding("unclipped_levels", subject=", ".join(settings.levels[1:])))
         error = bound_quantisation(sums, self.lines, self, loss, clip)
-        findings += [] if sums.exact else [_find_quantisation(found, error)]
+        findings += [] if sums.exact else [_find_quantisation(result, error)]
         return ScaledDecomposition._of(
-            replace(found, findings=tuple(findings)),
+            replace(result, findings=tuple(findings)),
             quantisation_error=error,
             sums=sums,
             _total=float(sums.table["w"].sum()),
@@ -287,10 +287,10 @@ class SumChain(Chain):
         )
 
 
-def _find_quantisation(found: Decomposition, error: float) -> Finding:
+def _find_quantisation(result: Decomposition, error: float) -> Finding:
     """How far summing by cell moved the terms; a doubt where cells are too coarse."""
-    least = min(found.std_error.values(), default=math.nan)
-    is_coarse = error > _COARSE * found.std_error[found.names[0]] > 0.0
+    least = min(result.std_error.values(), default=math.nan)
+    is_coarse = error > _COARSE * result.std_error[result.names[0]] > 0.0
     kind, level = ("cells_too_coarse", 1) if is_coarse else ("quantised", None)
     return Finding(kind, level=level, value=error, facts={"share_of_error": error / least} if least > 0.0 else {})
 

@@ -130,13 +130,13 @@ class Shifts(LineTable):
 def _make_shifts(
     heading: str,
     pairs: Any,
-    found: Sequence[Mapping[str, tuple[float, ...]]],
+    lines: Sequence[Mapping[str, tuple[float, ...]]],
     confidence_level: float,
     findings: tuple[Finding, ...] = (),
 ) -> Shifts:
     """Parts as (value, standard error, low, high), pair by pair, as columns."""
-    names = tuple(found[0])
-    value, error, low, high = ({name: np.array([line[name][j] for line in found]) for name in names} for j in range(4))
+    names = tuple(lines[0])
+    value, error, low, high = ({name: np.array([line[name][j] for line in lines]) for name in names} for j in range(4))
     return Shifts(names, None, tuple(pairs), value, error, low, high, confidence_level, heading, findings)
 
 
@@ -148,14 +148,14 @@ def split_change(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     confidence = parse_confidence(confidence_level)
     first = next(iter(periods.decompositions.values()))
     loss, mark = first.loss, first._mark
-    found = [_split(periods[after], periods[before], loss, confidence) for after, before in pairs]
+    lines = [_split(periods[after], periods[before], loss, confidence) for after, before in pairs]
     findings = [
         Finding("unreached_scores", value=share, facts={"after": str(after), "before": str(before)})
         for after, before in pairs
         if (share := _measure_unreached(periods[after].sums.table, periods[before].sums.table)) > UNREACHED
     ]
     heading = f"{loss!s} loss, change by the mix of scores and by the law P(Y | S){f', {mark}' if mark else ''}"
-    return _make_shifts(heading, pairs, found, confidence, tuple(findings))
+    return _make_shifts(heading, pairs, lines, confidence, tuple(findings))
 
 
 def _measure_unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) -> float:
@@ -175,8 +175,8 @@ def _split(after: Any, before: Any, loss: ProperLoss, confidence_level: float) -
     expected = float(new.share @ old.mean)
     law = float(new.share @ new.mean) - expected
     mix = expected - float(old.share @ old.mean)
-    moved = new.mean - old.mean - law
-    own = new.within + new.square * moved**2 + 2.0 * new.cross * moved
+    change = new.mean - old.mean - law
+    own = new.within + new.square * change**2 + 2.0 * new.cross * change
     law_variance = own.sum() / new.total**2 + (ratio**2 * old.within).sum() / old.total**2
     there = new.square * (old.mean - expected) ** 2
     tilt, above = ratio - 1.0, old.mean - float(old.share @ old.mean)
@@ -191,18 +191,18 @@ def _bracket(value: float, variance: float, confidence_level: float) -> tuple[fl
     return value, error, value - margin, value + margin
 
 
-def _cut_strata(key: FloatArray, count: FloatArray) -> FloatArray:
+def _cut_strata(key: FloatArray, counts: FloatArray) -> FloatArray:
     """Lower edges of strata that hold about the same number of rows of the baseline."""
     scores, group = np.unique(key, return_inverse=True)
-    rows = np.bincount(group, count)
-    wanted = max(STRATUM_ROWS, float(rows.sum()) / STRATA)
-    edges, held = [], np.inf
+    rows = np.bincount(group, counts)
+    least = max(STRATUM_ROWS, float(rows.sum()) / STRATA)
+    edges, size = [], np.inf
     for score, more in zip(scores.tolist(), rows.tolist(), strict=True):
-        if held >= wanted:
+        if size >= least:
             edges.append(score)
-            held = 0.0
-        held += more
-    return np.array(edges if held >= wanted or len(edges) == 1 else edges[:-1])  # the last may be too small
+            size = 0.0
+        size += more
+    return np.array(edges if size >= least or len(edges) == 1 else edges[:-1])  # the last may be too small
 
 
 @dataclass(frozen=True)
@@ -238,16 +238,16 @@ def _find_loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tupl
     table, settings = sums.table, sums.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}
     i = known.get(str(loss))
-    found = None if i is None or f"a{i}0" not in table else (table[f"a{i}0"], table[f"b{i}0"], table[f"d{i}00"])
-    if found is not None and clip == settings.clip:
-        return found
+    summed = None if i is None or f"a{i}0" not in table else (table[f"a{i}0"], table[f"b{i}0"], table[f"d{i}00"])
+    if summed is not None and clip == settings.clip:
+        return summed
     score = table["key"] if sums.exact else np.clip(table["s"] / table["w"], table["lo"], table["hi"])
     value = loss.evaluate(score if clip is None else clip_law(score, clip), table["y"].astype(np.intp))
-    alone = table["w"] * value, table["w2"] * value, table["w2"] * value**2
-    if found is None or clip is None:
-        return alone
-    moved = find_beyond(sums, clip)
-    a, b, d = (np.where(moved, mine, theirs) for mine, theirs in zip(alone, found, strict=True))
+    own = table["w"] * value, table["w2"] * value, table["w2"] * value**2
+    if summed is None or clip is None:
+        return own
+    is_beyond = find_beyond(sums, clip)
+    a, b, d = (np.where(is_beyond, mine, theirs) for mine, theirs in zip(own, summed, strict=True))
     return a, b, d
 
 
@@ -259,12 +259,12 @@ def assess_maps(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     confidence = parse_confidence(confidence_level)
     first = periods[pairs[0][0]]
     loss, mark = first.loss, first._mark
-    found = [
+    lines = [
         _assess_map(periods[after].chain, periods[before].chain, loss, first.clip, confidence)
         for after, before in pairs
     ]
     heading = f"{loss!s} loss of scores recalibrated by the map of the baseline{f', {mark}' if mark else ''}"
-    return _make_shifts(heading, pairs, found, confidence)
+    return _make_shifts(heading, pairs, lines, confidence)
 
 
 def _assess_map(

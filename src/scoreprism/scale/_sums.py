@@ -82,7 +82,27 @@ class Sums:
         columns: Mapping[str, FloatArray],
         absent: int = 0,
     ) -> Self:
-        """Sums of groups in canonical order, groups of the same key added up; segment and fold of each are given."""
+        """
+        Put sums of groups in canonical order, and add up those of the same key.
+
+        Parameters
+        ----------
+        settings : Settings
+            What was read.
+        exact : bool
+            Whether keys are scores or cells.
+        segments, folds : sequence
+            Segment and fold of each group.
+        columns : mapping of str to array
+            Key, outcome and sums of each group.
+        absent : int, default=0
+            Rows without weight.
+
+        Returns
+        -------
+        Sums
+            With one line for each key that occurs.
+        """
         names, codes = code_labels(segments)
         labels, folded = code_labels(folds)
         table = _merge({"segment": codes.astype(float), "fold": folded.astype(float), **columns})
@@ -187,11 +207,11 @@ class Sums:
         codes = [i for i, key in enumerate(self.segments) if all(key[j] == value for j, value in places.items())]
         if not codes:
             known = {keys[j]: listed(dict.fromkeys(plain(key[j]) for key in self.segments)) for j in places}
-            found = ", ".join(f"{name}={plain(value)}" for name, value in labels.items())
+            got = ", ".join(f"{name}={plain(value)}" for name, value in labels.items())
             has = "; ".join(f"{name}: {values}" for name, values in known.items())
-            refuse("labels must be those of some rows", found, f"There are {has}.")
-        held = np.isin(self.table["segment"], codes)
-        table = {name: column[held] for name, column in self.table.items()}
+            refuse("labels must be those of some rows", got, f"There are {has}.")
+        mask = np.isin(self.table["segment"], codes)
+        table = {name: column[mask] for name, column in self.table.items()}
         table["segment"] = np.searchsorted(codes, table["segment"]).astype(np.float64)
         return replace(self, segments=tuple(self.segments[code] for code in codes), table=table, absent=0)
 

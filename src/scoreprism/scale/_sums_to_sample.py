@@ -90,7 +90,7 @@ def draw_folds(sums: Sums, cv: int, seed: int) -> FloatArray:
     codes = table["y"].astype(np.intp)
     rng = np.random.default_rng(seed)
     worth = table["n"] if not sums.settings.has_weights else np.maximum(np.round(table["w"] ** 2 / table["w2"]), 1.0)
-    found = []
+    partitions = []
     for _ in range(PARTITIONS):
         for _ in range(_DRAWS):
             share = (rng.multinomial(worth.astype(np.int64), np.full(cv, 1.0 / cv)) / worth[:, None]).T
@@ -102,8 +102,8 @@ def draw_folds(sums: Sums, cv: int, seed: int) -> FloatArray:
                 f"{_DRAWS} draws of {cv} folds without such a split",
                 "Pass more rows.",
             )
-        found.append(share)
-    return np.stack(found)
+        partitions.append(share)
+    return np.stack(partitions)
 
 
 def _make_fit(sums: Sums, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
@@ -147,17 +147,17 @@ def pool_folds(sums: Sums, lines: Lines, shares: FloatArray, worth: float) -> Po
         """Sums by partition, fold, outcome and place of values (P, K, …)."""
         flat = y * size + place
         count, folds, _ = values.shape
-        found = [np.bincount(flat, line, 2 * size) for line in values.reshape(count * folds, -1)]
-        return np.stack(found).reshape(count, folds, 2, size).astype(np.float64)
+        lines = [np.bincount(flat, line, 2 * size) for line in values.reshape(count * folds, -1)]
+        return np.stack(lines).reshape(count, folds, 2, size).astype(np.float64)
 
-    def made(place: IntArray, at: FloatArray, rows: FloatArray) -> ScoreCells:
+    def make_cells(place: IntArray, at: FloatArray, rows: FloatArray) -> ScoreCells:
         count = np.bincount(place, rows, at.size).astype(np.float64)
         return ScoreCells(place, at, count, np.full(at.size, sums.exact))
 
-    cells = made(cell, center, table["n"])
+    cells = make_cells(cell, center, table["n"])
     train = add_up(cell, center.size, codes, shares * (table["w"] * worth))
     at, place = np.unique(lines.score, return_inverse=True)
-    points = cells if sums.exact else made(place, at, table["n"][group] * lines.share)
+    points = cells if sums.exact else make_cells(place, at, table["n"][group] * lines.share)
     size = points.center.size
     part = shares[:, :, group] * lines.share
     mass = add_up(points.cell, size, codes[group], part * (table["w"][group] * worth))
@@ -205,9 +205,9 @@ def _spread_loss(sums: Sums, lines: Lines, loss: ProperLoss, i: int, floor: floa
     spread = {level: values[group] for level, values in mean.items()}
     spread["S"] = np.where(np.isinf(alone) & (lines.side == 0.0), np.inf, spread["S"])
     apart = _measure_apart(alone, lines, w2, within["S", "S"])
-    held = w2 * np.bincount(group, lines.share * apart**2, w2.size)
+    explained = w2 * np.bincount(group, lines.share * apart**2, w2.size)
     slope = {level: _divide(within["S", level], within["S", "S"]) for level in levels}
-    rest = {(a, b): values - slope[a] * slope[b] * held for (a, b), values in within.items()}
+    rest = {(a, b): values - slope[a] * slope[b] * explained for (a, b), values in within.items()}
     return LossSums(
         spread,
         {level: values[group] + slope[level][group] * apart for level, values in mean2.items()},
@@ -226,13 +226,13 @@ def _move_to_floor(
 ) -> None:
     """Losses of S in groups that a floor reaches, from lines in place of sums that know nothing of the floor."""
     w2 = sums.table["w2"]
-    moved = find_beyond(sums, floor)
+    is_beyond = find_beyond(sums, floor)
     at = np.bincount(lines.group, lines.share * alone, w2.size)
-    mean["S"], mean2["S"] = np.where(moved, at, mean["S"]), np.where(moved, at, mean2["S"])
+    mean["S"], mean2["S"] = np.where(is_beyond, at, mean["S"]), np.where(is_beyond, at, mean2["S"])
     apart = w2 * np.bincount(lines.group, lines.share * (alone - at[lines.group]) ** 2, w2.size)
     for pair, values in within.items():
         if "S" in pair:
-            within[pair] = np.where(moved, apart if pair == ("S", "S") else 0.0, values)
+            within[pair] = np.where(is_beyond, apart if pair == ("S", "S") else 0.0, values)
 
 
 def _measure_apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) -> FloatArray:
@@ -240,8 +240,8 @@ def _measure_apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatA
     wide, apart = lines.side != 0.0, np.zeros(lines.score.size)
     group, share = lines.group[wide], lines.share[wide]
     apart[wide] = alone[wide] - np.bincount(group, share * alone[wide], w2.size)[group]
-    seen = w2 * np.bincount(lines.group, lines.share * apart**2, w2.size)
-    return apart * np.sqrt(_divide(most, seen))[lines.group]
+    spread = w2 * np.bincount(lines.group, lines.share * apart**2, w2.size)
+    return apart * np.sqrt(_divide(most, spread))[lines.group]
 
 
 def _divide(part: FloatArray, whole: FloatArray) -> FloatArray:
@@ -272,10 +272,10 @@ def bound_quantisation(sums: Sums, lines: Lines, chain: Chain, loss: ProperLoss,
 def _find_origins(sums: Sums, options: Options) -> tuple[Finding, ...]:
     """What was summed, and how it is dealt to folds."""
     facts = {"exact": sums.exact, "cells": sums.settings.cells}
-    found = [Finding("from_sums", n=sums.n_keys, facts=facts)]
+    findings = [Finding("from_sums", n=sums.n_keys, facts=facts)]
     if sums.settings.fold is None:
-        found.append(Finding("folds_drawn", n=options.cv, facts={"times": PARTITIONS}))
-    return (*found, *([Finding("zero_weight", n=int(sums.absent))] if sums.absent else []))
+        findings.append(Finding("folds_drawn", n=options.cv, facts={"times": PARTITIONS}))
+    return (*findings, *([Finding("zero_weight", n=int(sums.absent))] if sums.absent else []))
 
 
 # ── where groups stand ──────────────────────────────────────────────────────────────────────────────
