@@ -28,7 +28,6 @@ from scoreprism.ensembles import (
     log_pool,
     weighted_average,
 )
-from scoreprism.ensembles._members import parse_members
 from scoreprism.exceptions import InfiniteLossError, InputError, LabelError, ScoreOrderWarning, SeparationWarning
 
 
@@ -53,7 +52,7 @@ def three(n=500, seed=1):
 
 
 def test_every_form_of_members_is_the_same_ensemble():
-    scores, _ = two()
+    scores, y = two()
     table = np.column_stack(list(scores.values()))
     forms = [
         scores,
@@ -68,10 +67,11 @@ def test_every_form_of_members_is_the_same_ensemble():
         {name: np.column_stack([1 - s, s]) for name, s in scores.items()},
     ]
     for form in forms:
-        found = parse_members(form)
-        np.testing.assert_allclose(found.vectors, table.T, atol=1e-15)
-    assert parse_members(pd.DataFrame(scores)).names == ("a", "b")
-    assert parse_members(table).names == ("member 1", "member 2")
+        for j in range(2):
+            one = weighted_average(form, [1 - j, j])
+            np.testing.assert_allclose(one if one.ndim == 1 else one[:, 1], table[:, j], atol=1e-15)
+    assert Stacking().fit(pd.DataFrame(scores), y).member_names_ == ("a", "b")
+    assert Stacking().fit(table, y).member_names_ == ("member 1", "member 2")
 
 
 def test_fitted_classifiers_are_members_with_X():
@@ -79,7 +79,6 @@ def test_fitted_classifiers_are_members_with_X():
     models = {"lr": LogisticRegression().fit(X[:200], y[:200]), "nb": GaussianNB().fit(X[:200], y[:200])}
     expected = np.mean([m.predict_proba(X[200:]) for m in models.values()], axis=0)
     np.testing.assert_allclose(average(models, X=X[200:]), expected, atol=1e-15)
-    assert parse_members(models, X[200:]).classes == (0, 1)
     with pytest.raises(InputError, match=r"fitted classifiers as members must come with X; got 'lr', a Logistic"):
         average(models)
 

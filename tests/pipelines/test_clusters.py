@@ -14,8 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from scoreprism import decompose
-from scoreprism._core import workers as _workers
-from scoreprism._core.workers import run_all, worker_count
+from scoreprism._core import workers
 from scoreprism.exceptions import InputError, LostWorkerError
 from scoreprism.inference import calibration_test, corp_bootstrap, grouping_test
 from scoreprism.pipelines import pipeline_bootstrap, repeated_splits
@@ -42,13 +41,13 @@ def dask(client):
 @pytest.fixture
 def spread(monkeypatch):
     """What was given to workers, and not done here."""
-    seen, original = [], _workers._results
+    seen, original = [], workers._results
 
     def noted(function, items, *rest):
         seen.append(len(items))
         return original(function, items, *rest)
 
-    monkeypatch.setattr(_workers, "_results", noted)
+    monkeypatch.setattr(workers, "_results", noted)
     return seen
 
 
@@ -126,24 +125,24 @@ def test_views_with_gaps_give_the_same_bits(kind):
 
 
 def whereabouts(_):
-    return os.getpid(), worker_count(None)
+    return os.getpid(), workers.worker_count(None)
 
 
 def test_n_jobs_none_takes_the_configuration_and_one_stays_here(dask):
     cluster = set(dask.run(os.getpid).values())
-    assert worker_count(None) == 2
-    assert {pid for pid, _ in run_all(whereabouts, range(8), None, "")} <= cluster
-    assert {pid for pid, _ in run_all(whereabouts, range(2), 1, "")} == {os.getpid()}
+    assert workers.worker_count(None) == 2
+    assert {pid for pid, _ in workers.run_all(whereabouts, range(8), None, "")} <= cluster
+    assert {pid for pid, _ in workers.run_all(whereabouts, range(2), 1, "")} == {os.getpid()}
 
 
 def test_what_a_worker_starts_stays_with_it(dask):
-    assert {inner for _, inner in run_all(whereabouts, range(4), None, "")} == {1}
+    assert {inner for _, inner in workers.run_all(whereabouts, range(4), None, "")} == {1}
 
 
 def test_without_a_configuration_none_is_one():
-    assert worker_count(None) == worker_count(1) == 1
+    assert workers.worker_count(None) == workers.worker_count(1) == 1
     with parallel_config(n_jobs=3):
-        assert worker_count(None) == 3
+        assert workers.worker_count(None) == 3
 
 
 class Heavy:
@@ -162,7 +161,7 @@ class Heavy:
 
 
 def test_data_travel_once_to_each_worker(dask):
-    last = dict(run_all(Heavy(), range(16), None, ""))
+    last = dict(workers.run_all(Heavy(), range(16), None, ""))
     assert max(last.values()) == 1
 
 
@@ -177,14 +176,14 @@ def complain(item):
 
 def test_an_error_on_a_worker_is_the_error_here(dask):
     with pytest.raises(InputError, match="no threes"):
-        list(run_all(complain, range(6), None, ""))
-    assert list(run_all(abs, range(4), None, "")) == [0, 1, 2, 3]  # and the cluster still works
+        list(workers.run_all(complain, range(6), None, ""))
+    assert list(workers.run_all(abs, range(4), None, "")) == [0, 1, 2, 3]  # and the cluster still works
 
 
 def test_what_cannot_be_pickled_is_told_at_once(dask):
     lock = threading.Lock()
     with pytest.raises(TypeError, match="pickle"):
-        list(run_all(lambda item: (lock, item), range(4), None, ""))
+        list(workers.run_all(lambda item: (lock, item), range(4), None, ""))
 
 
 def slow(item):
@@ -193,10 +192,10 @@ def slow(item):
 
 
 def test_a_run_that_is_given_up_leaves_the_cluster_usable(dask):
-    results = run_all(slow, range(20), None, "")
+    results = workers.run_all(slow, range(20), None, "")
     assert next(results) == 0
     results.close()  # as an interruption does; joblib's warning would be an error here
-    assert list(run_all(abs, range(4), None, "")) == [0, 1, 2, 3]
+    assert list(workers.run_all(abs, range(4), None, "")) == [0, 1, 2, 3]
 
 
 class Killer(ClassifierMixin, BaseEstimator):
@@ -241,10 +240,10 @@ def test_work_that_kills_every_worker_is_an_error_and_the_checkpoint_goes_on(das
 
 
 def test_rows_that_die_with_their_workers_are_an_error(dask):
-    workers = list(dask.run(os.getpid).values())
-    results = run_all(Heavy(), range(40), None, "")
+    pids = list(dask.run(os.getpid).values())
+    results = workers.run_all(Heavy(), range(40), None, "")
     next(results)
-    for pid in workers:
+    for pid in pids:
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(LostWorkerError, match="nothing of what was finished is kept"):
         list(results)
@@ -255,16 +254,16 @@ def test_rows_that_die_with_their_workers_are_an_error(dask):
 
 def threads(_=None):
     time.sleep(0.01)
-    return {library["num_threads"] for library in _workers._controller().info() if library["user_api"] == "blas"}
+    return {library["num_threads"] for library in workers._controller().info() if library["user_api"] == "blas"}
 
 
 @pytest.mark.parametrize("options", [{"n_jobs": 1}, {"backend": "threading", "n_jobs": 2}], ids=["here", "threads"])
 def test_linear_algebra_has_one_thread_and_gets_its_own_back(options):
-    with _workers._controller().limit(limits=2, user_api="blas"), parallel_config(**options):
+    with workers._controller().limit(limits=2, user_api="blas"), parallel_config(**options):
         before = threads()
-        assert list(run_all(threads, range(6), None, "")) == [{1}] * 6
+        assert list(workers.run_all(threads, range(6), None, "")) == [{1}] * 6
         assert threads() == before
-        results = run_all(threads, range(6), None, "")
+        results = workers.run_all(threads, range(6), None, "")
         next(results)
         results.close()
         assert threads() == before
@@ -290,10 +289,10 @@ def test_ray_gives_the_same_bits():
     try:
         register_ray()
         with parallel_config(backend="ray", n_jobs=-1):
-            assert worker_count(None) == 2
+            assert workers.worker_count(None) == 2
             assert np.array_equal(boot(), here[0])
             assert np.array_equal(split(), here[1])
             with pytest.raises(LostWorkerError, match="a worker process died"):
-                list(run_all(dying, range(6), None, ""))
+                list(workers.run_all(dying, range(6), None, ""))
     finally:
         ray.shutdown()

@@ -22,8 +22,9 @@ import pytest
 import scipy.sparse
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -31,16 +32,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from scoreprism import decompose
-from scoreprism._core.frames import take_rows
+from scoreprism import Sample, decompose
 from scoreprism._core.journal import Journal
-from scoreprism._sample.sample import Sample
 from scoreprism.exceptions import DoubleUseWarning, InputError, LostWorkerError, ScoreprismError
 from scoreprism.pipelines import PipelineBootstrap, pipeline_bootstrap
-from scoreprism.pipelines._bootstrap import METHODS
-from scoreprism.pipelines._checkpoint import Checkpoint, digest, digest_of_scores
-from scoreprism.pipelines._pipeline import Pipeline, draw, inner_validation, parse_split, two_of_each, weight_key
-from scoreprism.pipelines._replicates import Setup, fit_laws, recalibrate
+from scoreprism.pipelines._checkpoint import digest
 
 
 def rows(n, seed, columns=4):
@@ -57,11 +53,6 @@ def splits():
 def boot(splits, estimator=None, calibrator="platt", **options):
     options = {"n_resamples": 6, "random_state": 0, "loss": "brier"} | options
     return pipeline_bootstrap(estimator or GaussianNB(), *splits, calibrator=calibrator, **options)
-
-
-def setup_of(splits):
-    parts = dict(zip(("train", "calibration", "test"), splits, strict=True))
-    return Setup.of(Pipeline.of(GaussianNB(), "platt", parts, losses=["brier"]), 0)
 
 
 def same(a, b):
@@ -99,21 +90,17 @@ def test_a_calibration_split_may_be_a_sample_whose_groups_stay_together():
     assert grouped.terms["reliability"] != plain.terms["reliability"]
 
 
-def test_a_replicate_is_the_decomposition_of_its_draw_made_by_hand(splits):
-    """Platt depends on its rows only by their weighted likelihood: repeated rows give the same law as counts."""
-    train, (X, y), test = splits
-    result = boot(splits, resample_test=False)
-    counts, _ = draw(
-        parse_split((X, y), "calibration", None),
-        "calibration",
-        np.random.default_rng(np.random.SeedSequence(result.seed, spawn_key=(3, 0))),
-        lambda _: True,
-        "",
-    )
-    drawn = np.repeat(np.arange(len(y)), counts.astype(int))
+@pytest.mark.parametrize("calibrator", ["platt", "isotonic"])
+def test_a_replicate_is_the_decomposition_of_its_draw_made_by_hand(calibrator):
+    """Maps depend on rows by weighted sums: repeated rows give the same map as counts. Isotonic regression shrinks by
+    the number of rows, which Kish's effective number would halve."""
+    splits = train, (X, y), test = [rows(400, seed) for seed in range(3)]
+    result = boot(splits, resample_test=False, calibrator=calibrator)
+    rng = np.random.default_rng(np.random.SeedSequence(result.seed, spawn_key=(3, 0)))
+    drawn = np.sort(rng.integers(0, len(y), len(y)))
     model = GaussianNB().fit(*train)
     s, t = model.predict_proba(X)[:, 1], model.predict_proba(test[0])[:, 1]
-    again = decompose(test[1], t, loss="brier", calibrator="platt", calibration=(s[drawn], y[drawn]), random_state=0)
+    again = decompose(test[1], t, loss="brier", calibrator=calibrator, calibration=(s[drawn], y[drawn]))
     names = list(result.names)
     assert result.replicates[3, names.index("gain")] == pytest.approx(
         again.level_losses.mean(axis=0) @ [1, -1], abs=1e-7
@@ -129,21 +116,13 @@ def test_terms_add_up_to_the_loss_in_every_replicate(splits):
 
 
 def test_copies_of_a_row_share_a_block(splits):
-    """Rows all drawn twice are as certain as once: the spread of refits without a fifth of the rows stays as it is."""
-    setup = setup_of(splits)
-    n = setup.pipeline.calibration.n
-    spreads = []
-    for times in (1.0, 2.0):
-        fit = recalibrate(setup.fit, np.full(n, times), 5)
-        spreads.append(fit_laws(fit)[0].fitted.folds.std(axis=0).mean())
-    assert spreads[1] == pytest.approx(spreads[0], rel=0.02)  # blocks of copies would make it smaller by √2
-
-
-def test_counts_carry_the_number_of_rows(splits):
-    """Kish's effective number would make 140 drawn rows count as about 70."""
-    setup = setup_of(splits)
-    counts = np.bincount(np.random.default_rng(0).integers(0, 140, 140), minlength=140).astype(float)
-    assert recalibrate(setup.fit, counts, 0).calibration.total == 140
+    """The spread of the map, reliability − gain, counts a row that was drawn twice as one: Σ counts² = 2n makes it twice
+    that of the pipeline (1.2 times if copies were in different blocks), which centres replicates on the estimate."""
+    result = boot(splits, resample_test=False, n_resamples=40)
+    reliability, gain = (result.replicates[:, result.names.index(name)] for name in ("reliability", "gain"))
+    spread = result.terms["reliability"] - result.terms["gain"]
+    assert np.mean(reliability - gain) == pytest.approx(2 * spread, rel=0.3)
+    assert abs(result.shift["reliability"]) < 0.25 < abs(result.shift["gain"])
 
 
 def test_refit_all_sees_the_training_rows_and_the_parts_of_the_variance_say_so(splits):
@@ -211,7 +190,7 @@ def test_fitted_reference_gives_three_terms(splits):
     assert np.isfinite(short.replicates).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["normal", "percentile", "corrected", "basic"])
 def test_intervals_hold_their_estimate_and_stay_nonnegative(splits, method):
     result = boot(splits, n_resamples=40)
     for name in result.names:
@@ -313,7 +292,7 @@ class Table:
 def test_some_rows_of_anything_tabular(make):
     X = np.arange(6.0).reshape(3, 2)
     table = make(X)
-    found = take_rows(table, np.array([2, 0]))
+    found = replace(Sample.of([0, 1, 1], [0.2, 0.5, 0.7]), X=table).take(np.array([2, 0])).X
     assert isinstance(found, type(table)) or scipy.sparse.issparse(table)
     dense = found.toarray() if scipy.sparse.issparse(found) else np.asarray(getattr(found, "data", found))
     assert np.array_equal(found.to_pandas() if hasattr(found, "to_pandas") else dense, X[[2, 0]])
@@ -357,9 +336,18 @@ def test_weights_weigh_and_rows_without_weight_are_absent(splits):
 def test_clusters_are_drawn_whole(splits):
     X, y = splits[1]
     groups = np.arange(len(y)) // 10
-    part = parse_split((X, y), "calibration", groups)
-    counts, _ = draw(part, "calibration", np.random.default_rng(0), two_of_each(part), "")
-    assert all(np.unique(counts[groups == g]).size == 1 for g in range(14))
+    drawn = []
+
+    class Recorder(GaussianNB):
+        def fit(self, X, y):
+            drawn.append(X[:, 0])
+            return super().fit(X, y)
+
+    boot(splits, Recorder(), refit="all", groups=(np.arange(150) // 10, None, None))
+    for taken in drawn:
+        counts = np.array([np.sum(taken == value) for value in splits[0][0][:, 0]]).reshape(15, 10)
+        assert (counts == counts[:, :1]).all()
+    assert len({tuple(taken) for taken in drawn}) == 7  # the pipeline as it is, and six replicates
     result = boot(splits, groups=(None, groups, np.arange(160) // 8), n_resamples=30)
     assert np.isfinite(result.replicates).all()
     copied = [splits[0], (np.repeat(X, 4, axis=0), np.repeat(y, 4)), splits[2]]
@@ -451,21 +439,25 @@ def test_seeds_that_were_left_open_are_drawn_per_replicate(splits):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "n", "key", "inner"),
+    ("estimator", "n", "resample", "how"),
     [
-        (LogisticRegression(), 100, "sample_weight", None),
-        (LogisticRegressionCV(), 100, "sample_weight", "cv"),
-        (KNeighborsClassifier(), 100, None, None),
-        (GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}), 100, "sample_weight", "cv"),
-        (GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 2]}), 100, None, "cv"),
-        (HistGradientBoostingClassifier(), 100, "sample_weight", None),
-        (HistGradientBoostingClassifier(), 20_000, "sample_weight", "early_stopping"),
-        (make_pipeline(StandardScaler(), LogisticRegressionCV()), 100, "logisticregressioncv__sample_weight", "logisticregressioncv__cv"),
+        (LogisticRegression(), 100, "rows", None),
+        (CalibratedClassifierCV(GaussianNB(), cv=2), 100, "weights", None),
+        (GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}), 100, "weights", None),
+        (GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [5, 9]}), 100, "rows", "cv"),
+        (HistGradientBoostingClassifier(max_iter=2), 100, "rows", None),
+        (HistGradientBoostingClassifier(max_iter=2), 10_001, "weights", None),
+        (make_pipeline(StandardScaler(), CalibratedClassifierCV(GaussianNB(), cv=2)), 100, "weights", None),
+        (make_pipeline(StandardScaler(), GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [5]})), 100, "rows", "gridsearchcv__cv"),
     ],
 )  # fmt: skip
-def test_inner_validation_is_seen(estimator, n, key, inner):
-    assert weight_key(estimator) == key
-    assert inner_validation(estimator, n) == inner
+def test_inner_validation_is_seen(splits, tmp_path, estimator, n, resample, how):
+    """Copies of a row would leak into it: counts are weights where the classifier takes them, else a finding says so."""
+    path = tmp_path / "run"
+    result = boot([rows(n, 0), *splits[1:]], estimator, refit="all", n_resamples=2, clip=1e-6, checkpoint=path)
+    header = json.loads(path.read_text().splitlines()[0].partition(" ")[2])
+    assert header["identity"]["resample"] == resample
+    assert [one.facts["how"] for one in result.findings if one.kind == "inner_validation"] == ([how] if how else [])
 
 
 def test_repeated_rows_and_counts_as_weights_agree_where_both_are_exact(splits):
@@ -632,13 +624,36 @@ def test_functions_that_differ_in_what_they_enclose_or_read_are_other_problems(s
         boot(splits, reading, **options)
 
 
-def test_sums_over_threads_are_no_other_problem():
-    """Last bits of scores depend on the order in which threads finish; everything else counts."""
-    law = np.random.default_rng(0).random(1000)
-    assert digest_of_scores([law]) == digest_of_scores([law * (1 + 2e-16)])
-    assert digest_of_scores([np.array([0.5])]) == digest_of_scores([np.array([0.5 - 1e-16])])
-    assert digest_of_scores([law]) != digest_of_scores([law + 1e-6])
-    assert digest_of_scores([1 - np.array([1e-9])]) != digest_of_scores([1 - np.array([1e-10])])
+class Changed:
+    """A fitted classifier whose scores are changed a little."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, change):
+        self.change = change
+
+    def predict_proba(self, X):
+        p = self.change(1 / (1 + np.exp(-X[:, 0])))
+        return np.column_stack([1 - p, p])
+
+
+@pytest.mark.parametrize(
+    ("change", "is_other"),
+    [
+        (lambda p: p * (1 + 2e-16), False),
+        (lambda p: p * (1 - 1e-6), True),
+        (lambda p: np.where(p > 0.5, 1 - 1e-9 * (1 - p), p), True),
+    ],
+)
+def test_sums_over_threads_are_no_other_problem(splits, tmp_path, change, is_other):
+    """Last bits of scores depend on the order in which threads finish; everything else counts, near 1 as well."""
+    options = {"n_resamples": 2, "checkpoint": tmp_path / "run"}
+    boot([None, *splits[1:]], Changed(lambda p: np.where((p > 0.5) & is_other, 1 - 1e-10 * (1 - p), p)), **options)
+    if is_other:
+        with pytest.raises(InputError, match="scores of the classifier differ"):
+            boot([None, *splits[1:]], Changed(change), **options)
+    else:
+        boot([None, *splits[1:]], Changed(change), **options)
 
 
 def test_a_checkpoint_is_plain_text_and_used_by_one_run(splits, tmp_path):
@@ -646,13 +661,19 @@ def test_a_checkpoint_is_plain_text_and_used_by_one_run(splits, tmp_path):
     boot(splits, n_resamples=2, checkpoint=path)
     lines = [json.loads(line.partition(" ")[2]) for line in path.read_text().splitlines()]
     assert [line.get("replicate") for line in lines] == [None, 0, 1]
-    identity = lines[0]["identity"]
-    scores = identity.pop("scores")
-    with (
-        Checkpoint(path, identity, lambda _: scores, None),
-        pytest.raises(InputError, match="in use by another process"),
-    ):
-        boot(splits, checkpoint=path)
+    refusals = []
+
+    class Nosy(GaussianNB):
+        def fit(self, X, y):
+            if path.exists():
+                with pytest.raises(InputError, match="in use by another process") as caught:
+                    boot(splits, checkpoint=path)
+                refusals.append(caught)
+            return super().fit(X, y)
+
+    path.unlink()
+    boot(splits, Nosy(), refit="all", n_resamples=2, checkpoint=path)
+    assert len(refusals) >= 2  # one for each replicate
 
 
 def enclosing(array):

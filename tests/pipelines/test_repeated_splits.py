@@ -24,12 +24,10 @@ from reproduction.members import GLM, run_protocol, take_values
 from reproduction.statements import select
 from scoreprism import decompose
 from scoreprism._kernels.holm import holm
-from scoreprism._kernels.paired_tests import wilcoxon_p
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
-from scoreprism.pipelines._split_plan import parse_sizes
 from tests.figures.test_displays import collisions
 
 MODELS = {"logistic": LogisticRegression(), "bayes": GaussianNB()}
@@ -210,8 +208,13 @@ def test_seeds_of_models_differ_between_splits_unless_given(rows):
 def test_sizes_are_shares_or_counts(rows):
     frame = quick(rows, sizes=(100, 50, 30), n_splits=1)
     assert frame.select("n_train", "n_calibration", "n_test").row(0) == (100, 50, 30)
-    assert parse_sizes((0.6, 0.2, 0.2), 1000) == (600, 200, 200)
-    assert parse_sizes((1 / 3, 1 / 3, 1 / 3), 10) == (3, 4, 3)
+    for sizes, counts in {
+        (0.6, 0.2, 0.2): (180, 60, 60),
+        (1 / 3, 1 / 3, 0.332): (100, 100, 100),
+        (0.335, 0.335, 0.33): (101, 100, 99),
+    }.items():
+        frame = quick(rows, sizes=sizes, n_splits=1)
+        assert frame.select("n_train", "n_calibration", "n_test").row(0) == counts
 
 
 class Counting(GaussianNB):
@@ -591,6 +594,12 @@ def test_holm_is_that_of_statsmodels():
     assert holm([0.6, 0.7]) == [1.0, 1.0]
 
 
+def signed_rank(delta):
+    """The p-value of Wilcoxon's test of some differences."""
+    pair = long({"a": np.zeros(delta.size), "b": delta})
+    return paired_comparison(pair, baseline="a", metric="score", test_ratio=0.25)["b"].wilcoxon_p
+
+
 def test_ties_and_zeros():
     delta = np.array([0.0, 0.0, -1.0, -1.0, 2.0, -3.0, -4.0])
     found = paired_comparison(long({"a": np.zeros(7), "b": delta}), baseline="a", metric="score", test_ratio=0.25)
@@ -598,14 +607,14 @@ def test_ties_and_zeros():
     assert "57 % (2 ties)" in repr(found)
     same = paired_comparison(long({"a": delta, "b": delta}), baseline="a", metric="score", test_ratio=0.25)["b"]
     assert (same.wilcoxon_p, same.t_p, same.low, same.high, same.ties) == (1.0, 1.0, 0.0, 0.0, 7)
-    assert wilcoxon_p(-np.arange(1.0, 11.0), "less") == pytest.approx(2.0**-10)  # all ten signs alike
+    assert signed_rank(-np.arange(1.0, 11.0)) == pytest.approx(2.0**-10)  # all ten signs alike
 
 
 def test_many_splits_with_ties_use_the_normal_law_of_textbooks():
     """Sixty differences −1, forty +1 and ten zeros, which are dropped: all ranks are 50.5."""
     delta = np.repeat([-1.0, 1.0, 0.0], [60, 40, 10])
     # V = 40·50.5 = 2020, mean 2525, variance 100·50.5²/4 as for signs alone; half a step for continuity
-    assert wilcoxon_p(delta, "less") == pytest.approx(stats.norm.cdf((2020 - 2525 + 0.5) / (50.5 * 5)))
+    assert signed_rank(delta) == pytest.approx(stats.norm.cdf((2020 - 2525 + 0.5) / (50.5 * 5)))
 
 
 def test_the_ratio_counts_calibration_rows_as_training(scores):

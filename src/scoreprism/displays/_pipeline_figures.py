@@ -44,7 +44,7 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
     >>> from scoreprism.pipelines import pipeline_bootstrap
     >>> X, y = make_classification(600, random_state=0)
     >>> parts = [(X[i::3], y[i::3]) for i in range(3)]
-    >>> found = pipeline_bootstrap(GaussianNB(), "platt", *parts, loss="brier", n_resamples=20, random_state=0)
+    >>> found = pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", loss="brier", n_resamples=20)
     >>> len(found.plot(terms=["reliability", "refinement"]).ridge_)
     2
     """

@@ -30,6 +30,7 @@ from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._fitting.information import fits_above
 from scoreprism._kernels.term_intervals import FORMS, Interval, Moments, quantile
+from scoreprism._parameters import described
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain, Comparison, Decomposition
@@ -303,6 +304,7 @@ class AggregationDecomposition(Drawable, TermTable):
         return [self.decomposition.summary(self.confidence_level)._table(), self.actions._table(), *super()._blocks()]
 
 
+@described()
 def aggregation_decomposition(
     y_true: ArrayLike | Sample,
     y_proba: Any = None,
@@ -354,8 +356,6 @@ def aggregation_decomposition(
         classifier).
     weights : array-like of shape (M,) or mapping, optional
         Weights of the members in "mean" and "log-pool".
-    loss : str or ProperLoss, default="log"
-        The loss.
     calibrator : str, Calibrator or classifier, default="auto"
         How C_ens is fitted.
     reference : str, StackedReference or classifier, default="auto"
@@ -366,22 +366,8 @@ def aggregation_decomposition(
         Folds.
     form : {"debiased", "difference", "plugin"}, default="debiased"
         How rows are filled.
-    confidence_level : float, default=0.95
-        Confidence level of bounds, intervals and advice.
     min_gain : float, default=0.01
         Share of the loss below which a gain is not worth a change.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
-    groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
-    clip : float, optional
-        Keep all laws at least this far from 0.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
     n_jobs : int, optional
         Processes that fit the reference.
 

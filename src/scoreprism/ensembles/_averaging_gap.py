@@ -13,6 +13,7 @@ from scoreprism._core.simplex import ArrayLike, as_matrix, one_hot
 from scoreprism._document.result_json import encode
 from scoreprism._findings.wording import write_fixed
 from scoreprism._kernels.term_intervals import Moments, tail
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
 
@@ -91,6 +92,7 @@ class AveragingGap:
         return f"Disagreement of calibrated members predicts {predicted}; {seen}{own}"
 
 
+@described()
 def averaging_gap(
     y_true: ArrayLike | Sample,
     y_proba: Any = None,
@@ -115,14 +117,6 @@ def averaging_gap(
         Features, for members that are fitted classifiers.
     weights : array-like of shape (M,), optional
         Weights of the members; equal by default.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
-    groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
 
     Returns
     -------

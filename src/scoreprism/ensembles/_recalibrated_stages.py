@@ -16,6 +16,7 @@ from scoreprism._document.result import Drawable
 from scoreprism._estimation.decompose import decompose
 from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import Stages, announce_by_stage, follow, parse_stages
 from scoreprism.decomposition import FiniteModel
@@ -114,6 +115,7 @@ class StageRecalibration(Drawable, StageColumns):
         return [f"{text}; cost: what the map loses against the best law of the same score."]
 
 
+@described()
 def recalibrate_stages(
     y_true: ArrayLike | Sample | FiniteModel,
     stages: Any = None,
@@ -146,26 +148,10 @@ def recalibrate_stages(
         As for `stagewise_decomposition`.
     X : array-like or frame of shape (n, p), optional
         Features, for models.
-    loss : str or ProperLoss, default="log"
-        The loss.
     calibrator : str, Calibrator or classifier, optional
         The map; by default isotonic for two classes, temperature scaling for more.
     cv : int, splitter or iterable, default=5
         Folds.
-    confidence_level : float, default=0.95
-        Confidence level.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
-    clip : float, optional
-        Keep all laws at least this far from 0.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
     n_jobs : int, optional
         Processes.
 

@@ -20,6 +20,7 @@ from scoreprism._findings.wording import plural, write_count
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism._kernels.term_intervals import quantile
+from scoreprism._parameters import described
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import StagePath, follow, parse_stages
@@ -224,6 +225,7 @@ def _span(stages: Iterable[float]) -> str:
 # ── the functions ───────────────────────────────────────────────────────────────────────────────────
 
 
+@described()
 def select_stage(
     y_true: ArrayLike | Sample,
     stages: Any = None,
@@ -255,8 +257,6 @@ def select_stage(
         As for `stagewise_decomposition`.
     X : array-like or frame of shape (n, p), optional
         Features, for models.
-    loss : str or ProperLoss, default="log"
-        The loss.
     calibrator : str, Calibrator or classifier, default="fast"
         The map. "fast" is Platt's for two classes, temperature scaling for more; any other of `CALIBRATORS`.
     rule : {"best", "one-se", "guarded"}, default="best"
@@ -264,18 +264,6 @@ def select_stage(
         error behind it; or the least, unless the stage with the least raw loss is within half a standard error of it.
     cv : int or splitter, default=5
         Folds of the maps, and of the nested choice that the gain is judged by.
-    confidence_level : float, default=0.95
-        Confidence level of the intervals.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
     n_jobs : int, optional
         Processes; the result does not depend on it.
 
@@ -303,6 +291,7 @@ def select_stage(
     return select_along(path, chosen, calibrator, how, cv, confidence, random_state, n_jobs)
 
 
+@described()
 def refinement_loss(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None = None,
@@ -325,20 +314,12 @@ def refinement_loss(
         Outcomes, or everything at once.
     y_proba : array-like of shape (n,) or (n, K)
         Predicted probabilities.
-    loss : str or ProperLoss, default="log"
-        The loss.
     calibrator : str, Calibrator or classifier, default="fast"
         The map, as for `select_stage`.
     cv : int or splitter, default=5
         Folds.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
     groups : array-like of shape (n,), optional
         Clusters, which stay in one fold.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
     random_state : int, Generator or None, default=0
         Seed of the folds: the same for all models, so that scores can be compared.
 

@@ -31,6 +31,7 @@ from scoreprism._findings.finding import Finding, collect_findings
 from scoreprism._findings.wording import plural, write_count, write_fixed
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._fitting.information import LevelTask
+from scoreprism._parameters import described
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample
@@ -282,6 +283,7 @@ class StagewiseDecomposition(Drawable, TermTable):
 # ── the function ────────────────────────────────────────────────────────────────────────────────────
 
 
+@described()
 def stagewise_decomposition(
     y_true: ArrayLike | Sample | FiniteModel,
     stages: Any = None,
@@ -323,8 +325,6 @@ def stagewise_decomposition(
         a `Sample`.
     X : array-like or frame of shape (n, p), optional
         Features: what models are applied to; with scores they add the level Q = P(Y | path, X) on top.
-    loss : str or ProperLoss, default="log"
-        The loss.
     grid : int or sequence of numbers, optional
         Stages of the chain: how many at most (12 by default, at geometric distances), or which.
     calibrator : str, Calibrator or classifier, default="auto"
@@ -337,20 +337,6 @@ def stagewise_decomposition(
         With levels: a prediction known at the first stage; by default the first law itself.
     cv : int, splitter or iterable, default=5
         Folds, the same for all stages.
-    confidence_level : float, default=0.95
-        Confidence level of the intervals.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
-    clip : float, optional
-        Keep all laws at least this far from 0; nothing is clipped unless asked for.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
     n_jobs : int, optional
         Processes; the result does not depend on it.
 

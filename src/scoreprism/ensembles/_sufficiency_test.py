@@ -12,6 +12,7 @@ from scoreprism._core.numerics import TINY, law_logits, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, one_hot
 from scoreprism._findings.finding import Finding
 from scoreprism._fitting.score_basis import regress_out, score_basis
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
 from scoreprism.inference import TestResult, grouping_test
@@ -31,6 +32,7 @@ _DETERMINED = 1e-2
 _HYPOTHESIS = "the members add nothing to the aggregate: P(Y | S¹, …, Sᴹ) = φ(S_ens)"
 
 
+@described()
 def sufficiency_test(
     y_true: ArrayLike | Sample,
     y_proba: Any = None,
@@ -74,14 +76,8 @@ def sufficiency_test(
         Which test.
     n_resamples : int, default=199
         Draws of ``"bootstrap"``.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
     groups : array-like of shape (n,), optional
         Clusters of rows that are not independent, for ``"score"``.
-    pos_label : label, optional
-        The label that 1-D probabilities speak of.
-    classes : array-like of shape (K,), optional
-        Labels in column order.
     random_state : int, Generator or None, default=0
         Seed of the other methods, and of the folds of a combiner that must be fitted.
     n_jobs : int, optional

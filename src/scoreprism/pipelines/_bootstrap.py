@@ -326,6 +326,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         return (self.conclusion, *self.findings)
 
 
+@described()
 def pipeline_bootstrap(
     estimator: Any,
     train: Any,
@@ -382,8 +383,6 @@ def pipeline_bootstrap(
     resample_test : bool, default=True
         Whether standard errors and intervals count the sampling of the test rows: True for statements about the
         population, False for statements about these test rows.
-    clip : float, optional
-        Keep all laws at least this far from 0; nothing is clipped unless asked for.
     checkpoint : path, optional
         A file that keeps finished replicates: a run that was interrupted, or is repeated with more replicates,
         continues from it with the same result. A file of another problem is refused: other rows, options, parameters

@@ -18,6 +18,7 @@ from scoreprism._findings.finding import Finding, Noted, announce
 from scoreprism._findings.wording import plural, write_percent
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
+from scoreprism._parameters import described
 from scoreprism.pipelines._split_tables import Long, deviation, label_of, read_long, side_by_side
 
 
@@ -181,6 +182,7 @@ def _write_wins(line: PairedLine) -> str:
     return f"{100 * line.win_rate:.0f} %" + (f" ({plural(line.ties, 'tie')})" if line.ties else "")
 
 
+@described()
 def paired_comparison(
     frame: Any,
     *,
@@ -210,8 +212,6 @@ def paired_comparison(
         One of the losses; all by default, each a family of its own for Holm's correction.
     alternative : {"less", "greater", "two-sided"}, default="less"
         Which differences, method − baseline, the tests look for: "less" where small numbers are good.
-    confidence_level : float, default=0.95
-        Confidence level of the (two-sided) intervals.
     test_ratio : float, optional
         n_test / (n_train + n_calibration), for the corrected t-test; 0 for splits that share no rows, which makes it
         the ordinary one. By default from the columns n_train, n_calibration (if there is one) and n_test.

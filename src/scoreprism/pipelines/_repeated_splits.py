@@ -33,6 +33,7 @@ from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.crossfit import REFITS
 from scoreprism._fitting.learners import fit_foreign
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.scores import count_rows
 from scoreprism.ensembles import COMBINERS, Combiner, Stacking, average, log_pool
@@ -74,6 +75,7 @@ COLUMNS = (
 )
 
 
+@described()
 def repeated_splits(
     models: object,
     X: ArrayLike,
@@ -132,8 +134,6 @@ def repeated_splits(
         method on the other one. Otherwise both learn from the same rows, which flatters these ensembles.
     stratify : bool, default=False
         Whether all parts have the same shares of classes; not used where `splits` are given.
-    clip : float, optional
-        Keep all laws at least this far from 0 before a loss is taken; nothing is clipped unless asked for.
     noise_floor : int, default=5
         Number of redraws behind the noise floor; 0 leaves it out.
     sample_weight : array-like of shape (n,), optional
@@ -143,8 +143,6 @@ def repeated_splits(
         noise floor takes rows as independent all the same, and is too low where outcomes in a group are alike.
     pos_label : label, optional
         The label that counts as 1; only losses that treat the two classes differently need it.
-    classes : array-like of shape (K,), optional
-        Labels in order.
     random_state : int, Generator or None, default=0
         Seed. Split r depends on it and on r alone.
     n_jobs : int, optional
