@@ -309,7 +309,7 @@ def test_what_sums_cannot_do_is_refused_in_one_line(data, args, words):
     [
         (("data",), "--target must name a column, at scale"),
         (("data", "--target", "y"), "--score must name a column, at scale"),
-        (("data", "--target", "word", "--score", "p"), "--pos-label must name the label"),
+        (("data", "--target", "word", "--score", "p"), "--pos-label must name the positive class"),
         (("data", "--target", "word", "--score", "p", "--pos-label", "maybe"), "must hold two labels"),
         (("none/*.parquet", *ONE), "'none/*.parquet', which matches none"),
         (("-", "data", *ONE), "got - (stdin)"),

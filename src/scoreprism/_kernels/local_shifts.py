@@ -48,16 +48,28 @@ class _Nodes:
 
     def averaged(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
         """Evidence and mean shift over all variances, no shift as likely as any; and the evidence of all nodes."""
+        full = np.flatnonzero((self.information != 0.0).any(axis=0) | (self.gradient != 0.0).any(axis=0))
+        if full.size == self.rate.size:
+            return self._averaged()
+        # many rows in few cells make mostly empty leaves, which have neither evidence nor shift
+        part = _Nodes(self.gradient[:, full], self.information[:, full], self.rate[full])
+        evidence, shift = np.zeros(self.gradient.shape), np.zeros(self.gradient.shape)
+        evidence[:, full], shift[:, full], sums = part._averaged()
+        return evidence, shift, sums
+
+    def _averaged(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
         share = 0.5 / len(_VARIANCES)
-        found = [self.fit(variance) for variance in _VARIANCES]
-        top = np.maximum(np.max([evidence for _, evidence in found], axis=0), 0.0)
+        fits = [self.fit(variance) for variance in _VARIANCES]
+        top = np.zeros(self.gradient.shape)
+        for _, evidence in fits:
+            np.maximum(top, evidence, out=top)
         mass = 0.5 * np.exp(-top)
         moved = np.zeros(top.shape)
-        for shift, evidence in found:
+        for shift, evidence in fits:
             part = share * np.exp(evidence - top)
             mass += part
             moved += part * shift
-        return top + np.log(mass), moved / mass, [evidence.sum(axis=1) for _, evidence in found]
+        return top + np.log(mass), moved / mass, [evidence.sum(axis=1) for _, evidence in fits]
 
     def pairs(self, whole: FloatArray) -> _Nodes:
         """The nodes one depth higher; `whole` is the mass of these."""
