@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 
 import scoreprism._kernels.local_shifts as kernel
 from scoreprism._kernels.local_shifts import _Nodes, local_shifts
-from scoreprism._sample.fit_rows import Batch
+from scoreprism._sample.batch import Batch
 from scoreprism.calibrators import CALIBRATORS, NaturalSplineCalibrator, TreeCalibrator, from_json
 
 VARIANCES = (0.01, 0.04, 0.16, 0.64, 2.56)
