@@ -20,7 +20,7 @@ from scoreprism.datasets import CopulaLaw
 
 def examples() -> dict[str, tuple[Any, Any, Any]]:
     """Outcomes, scores and features by name."""
-    from scoreprism.cli._example import SCORES, TARGET, example_predictions
+    from scoreprism.cli._demo import SCORES, TARGET, example_predictions
 
     X, y, _ = CopulaLaw(rho=0.0).sample(4000, random_state=0)
     found: dict[str, tuple[Any, Any, Any]] = {"README": (y, 1 / (1 + np.exp(3 - 6 * X[:, 0])), X)}

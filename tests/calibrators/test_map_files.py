@@ -178,7 +178,7 @@ def test_a_map_without_a_name_is_believed_and_said(file, data):
     Path("map.json").write_text(PlattCalibrator().fit(data["good"].to_numpy(), data["y"].to_numpy()).to_json())
     found = call("apply", "map.json", file, "--score", "good", "-o", "out.csv")
     assert found.stderr == (
-        "note: the map does not say which column it was fitted on; 'good' is believed\nwrote out.csv\n"
+        "note: the map does not say which column it was fitted on; 'good' is assumed\nwrote out.csv\n"
     )
 
 
@@ -188,7 +188,7 @@ def test_scores_outside_of_the_range_are_counted(file, data):
     pl.DataFrame({"good": [low, high, 0.01, 0.99, None]}).write_csv("new.csv")
     found = call("apply", "map.json", "new.csv", "--score", "good", "-o", "out.csv")
     assert (
-        f"note: 2 of 4 rows have a score outside of the range that the map was fitted on, {low:.6g} to {high:.6g}; "
+        f"note: 2 of 4 rows have a score outside the range that the map was fitted on, {low:.6g} to {high:.6g}; "
         "it extrapolates there\n"
     ) in found.stderr
     assert "outside" not in call("apply", "map.json", file, "--score", "good", "-o", "-").stderr
@@ -201,7 +201,7 @@ def test_missing_scores_are_kept_and_counted(file, data, ending):
     getattr(holes, f"write_{ending}")(f"holes.{ending}")
     found = call("apply", "map.json", f"holes.{ending}", "--score", "good", "-o", "out.parquet")
     assert found.stderr == (
-        "note: 3 of 300 rows have no score, the first is data row 8 (score 'good'): their recalibrated score is empty. "
+        "note: 3 of 300 rows have no score, first in data row 8 (score 'good'): their recalibrated score is empty. "
         "Pass --drop-missing to leave them out.\nwrote out.parquet\n"
     )
     new = pl.read_parquet("out.parquet")["good_recalibrated"].to_list()
@@ -268,7 +268,7 @@ def test_columns_of_classes_in_any_order(tmp_path, monkeypatch):
     new = [f"p_recalibrated_{label}" for label in "abc"]
     found, expected = (pl.read_parquet(f"{name}.parquet").select(new).to_numpy() for name in ("turned", "sorted"))
     np.testing.assert_array_equal(found, expected)
-    assert "got one, for 3 classes" in call("apply", "sorted.json", "sorted.csv", "--score", "p_a", "--any-score",
+    assert "got one column for 3 classes" in call("apply", "sorted.json", "sorted.csv", "--score", "p_a", "--any-score",
                                             "-o", "-", code=2).stderr  # fmt: skip
 
 
@@ -288,7 +288,7 @@ def test_export_says_so_where_it_reads_another_column(file):
     for column in ("good", "rows.good"):
         assert call("export", "map.json", "--sql", "--score-column", column).stderr == ""
     found = call("export", "map.json", "--sql")
-    assert found.stderr == "note: the map was fitted on the column 'good'; this expression reads 'score'\n"
+    assert found.stderr == "note: the map was fitted on column 'good'; this expression reads 'score'\n"
     assert (
         found.stdout.replace('"score"', '"good"')
         == call("export", "map.json", "--sql", "--score-column", "good").stdout
@@ -359,7 +359,7 @@ def test_a_limit_on_memory_is_seen_before_polars_aborts(file, megabytes):
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited, timeout=60)
     assert done.returncode == 2, done
     start, end = done.stderr.split("needs about ")
-    assert start == "error: a limit on memory must leave room for FILE, which "
+    assert start == "error: the memory limit must leave room for FILE, which "
     assert 1500 < float(end.split()[0]) < 2400  # by the number of processors
     assert end.endswith(
         f" MB; got a limit of {megabytes} MB (ulimit -v). Raise the limit, or pass fewer rows at a time.\n"
@@ -378,7 +378,7 @@ def test_unpacked_data_are_weighed_too(file, data, monkeypatch):
         stdin = Path(file).read_bytes() if source == "-" else None
         found = call("apply", "map.json", source, "--score", "good", "-o", "out.csv", code=2, stdin=stdin)
         assert (
-            "error: a limit on memory must leave room for FILE, which needs about 3000 MB; got a limit" in found.stderr
+            "error: the memory limit must leave room for FILE, which needs about 3000 MB; got a limit" in found.stderr
         )
 
 

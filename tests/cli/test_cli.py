@@ -356,7 +356,7 @@ def test_report_has_a_default_name_and_spares_what_exists(file):
         (("--jobs", str(4 * os.cpu_count() + 1)), f"this machine has {os.cpu_count()} cores"),
         (("--q", "bold"), "--q must not be a score"),
         (("--loss", "focal"), "loss must be one of"),
-        (("--loss", "tsallis:alpha=much"), "must be numbers"),
+        (("--loss", "tsallis:alpha=much"), "is not NAME=NUMBER"),
         (("--loss", "tsallis:beta=1"), "takes the parameters"),
         (("--confidence", "2"), "'--confidence': 2.0 is not in the range"),
         (("--seed", "-1"), "--seed"),
@@ -380,7 +380,7 @@ def test_wrong_calls_end_in_one_line(file, args, words):
         (("xyzzy",), "Choose one of report"),
         (("report",), "Missing argument"),
         (("--nonsense",), "No such option"),
-        (("compare", "scores.csv", *ONE), "two scores or more"),
+        (("compare", "scores.csv", *ONE), "at least two scores"),
         (("recalibrate", "scores.csv", *TWO), "takes one score"),
         (("recalibrate", "scores.csv", *ONE, "--method", "plat"), "Did you mean 'platt'?"),
         (("apply", "none.json", "scores.csv", "--score", "bold", "-o", "o.csv"), "CALIBRATOR must exist"),
@@ -395,7 +395,7 @@ def test_wrong_calls_end_in_one_line(file, args, words):
         (("apply", "m.json", "scores.csv", "--score", "bold", "--column", "", "-o", "o.csv"), "must not be empty"),
         (("demo", "-o", "out.foo"), "must end in one of .html"),
         (("demo", "-o", ""), "must not be empty"),
-        (("demo", "--save-data", "out.foo"), "output must end in .csv"),
+        (("demo", "--save-data", "out.foo"), "the output file must end in .csv"),
         (("diagnose", "scores.csv", *ONE, "--group", "side"), "--segment"),
         (("diagnose", "scores.csv", *ONE, "--cluster", "side"), "--groups"),
         (("compare", "scores.csv", *ONE, "--level", "0.9"), "--confidence"),
@@ -621,7 +621,7 @@ def test_force_does_not_replace_what_is_read(file, way):
         other = {"plain": path, "dots": f"../{Path.cwd().name}/{path}"}.get(way, f"other-{path}")
         if way in ("link", "hard"):
             (os.symlink if way == "link" else os.link)(path, other)
-        said = "a file that is read must not be replaced"
+        said = "an input file must not be overwritten"
         if path == file:
             assert said in call("recalibrate", file, *ONE, "--save", other, "--force", code=2).stderr
         else:
@@ -789,7 +789,7 @@ def _wordless(value):
 
 @pytest.mark.parametrize(
     ("extra", "words"),
-    [((), "at least 5 rows; got 4. Use more rows"), (("--groups", "side"), "at least 5 groups; got 2")],
+    [((), "at least 5 rows; got 4. Use more data"), (("--groups", "side"), "at least 5 groups; got 2")],
 )
 def test_few_rows_are_asked_for_more(file, data, extra, words):
     (data.head(4) if not extra else data).write_csv("few.csv")
@@ -1013,7 +1013,7 @@ def test_full_streams(file):
 def test_what_feeds_stdin_is_not_replaced(file):
     before = Path(file).read_bytes()
     found = shell(f"$s recalibrate - --target y --score bold --save {file} --force < {file}", 2)
-    assert "a file that is read must not be replaced" in found.stderr
+    assert "an input file must not be overwritten" in found.stderr
     assert Path(file).read_bytes() == before
 
 
@@ -1094,7 +1094,7 @@ def test_recalibrate_leaves_calibrated_scores_alone_and_says_so(file):
     s = rng.random(1500).round(6)
     pl.DataFrame({"y": (rng.random(1500) < s).astype(int), "s": s}).write_csv("good.csv")
     done = call("recalibrate", "good.csv", "--target", "y", "--score", "s", "--save", "map.json")
-    assert "note: the map is the identity: it leaves the scores as they are" in done.stderr
+    assert "note: the map is the identity: it leaves the scores unchanged" in done.stderr
     assert "leave its scores as they are." in " ".join(done.stdout.split())
     np.testing.assert_array_equal(from_json(Path("map.json").read_text()).calibrate(s), s)
 
@@ -1111,4 +1111,4 @@ def test_a_map_that_must_not_turn_a_score_around_is_told_to_be_constant(file):
 
 def test_order_is_for_a_map_that_is_chosen(file):
     done = call("recalibrate", file, *ONE, "--method", "kernel", "--order", "keep", code=2)
-    assert "--order is for a map that is chosen; --method kernel names one" in done.stderr
+    assert "--order is for --method selected; got kernel" in done.stderr

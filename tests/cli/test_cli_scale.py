@@ -16,12 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 import scoreprism
-from scoreprism import metrics, scale
-from scoreprism.cli import main
+from scoreprism import inference, metrics, scale
+from scoreprism.calibrators import CALIBRATORS
+from scoreprism.cli import _maps, _tests, main
 from scoreprism.cli._options import ENGINES, PERIODS, SCALE
-from scoreprism.cli._scale import at_scale
-from scoreprism.exceptions import ScoreOrderWarning
-from scoreprism.inference import calibration_test
+from scoreprism.cli._scale import is_at_scale
+from scoreprism.exceptions import InputError, ScoreOrderWarning
+from scoreprism.inference import CALIBRATION_TESTS, calibration_test
 from scoreprism.report import summarize_sums
 from scoreprism.report._evidence import of_many
 from scoreprism.report._sum_subject import (
@@ -256,7 +257,7 @@ def test_a_kept_sum_is_not_replaced_without_force(data):
     assert not Path("r.html").exists()
     call(*args, "--force")
     again = call("report", "--sums", "sums.json", "--save-sums", "sums.json", "--force", code=2)
-    assert "a file that is read must not be replaced" in again.stderr
+    assert "an input file must not be overwritten" in again.stderr
 
 
 def test_sums_that_do_not_fit_are_named(data):
@@ -283,9 +284,9 @@ def test_sums_that_do_not_fit_are_named(data):
         (("--all-features",), "--all-features needs rows in memory"),
         (("--groups", "id"), "--fold-key or --fold-column keep rows together"),
         (("--drop-missing",), "--drop-missing needs rows"),
-        (("--jobs", "2"), "The engine has threads of its own"),
+        (("--jobs", "2"), "the engine has threads of its own"),
         (("--time", "word", "--period", "month"), "--period must come with a column of dates"),
-        (("--period", "month"), "--period goes with --time"),
+        (("--period", "month"), "--period needs --time"),
         (("--fold-column", "fold", "--fold-key", "id"), "folds must come from --fold-column or --fold-key; got both"),
         (("--weight", "wt"), "--weight must be a column of the file; got 'wt'. Did you mean 'w'?"),
         (("--segment", "sides"), "--segment must be a column of the file; got 'sides'. Did you mean 'side'?"),
@@ -293,7 +294,7 @@ def test_sums_that_do_not_fit_are_named(data):
         (("--fold-key", "word"), "must be a column of whole numbers"),
         (("--engine", "sparkle"), "'sparkle' is not one of"),
         (("--cells", "4"), "4 is not in the range"),
-        (("--sums", "a.json"), "give FILE or --sums; got both"),
+        (("--sums", "a.json"), "FILE and --sums exclude each other; got both"),
     ],
 )
 def test_what_sums_cannot_do_is_refused_in_one_line(data, args, words):
@@ -307,14 +308,14 @@ def test_what_sums_cannot_do_is_refused_in_one_line(data, args, words):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("data",), "--target must name a column, at scale"),
-        (("data", "--target", "y"), "--score must name a column, at scale"),
+        (("data",), "at scale --target must name a column"),
+        (("data", "--target", "y"), "at scale --score must name a column"),
         (("data", "--target", "word", "--score", "p"), "--pos-label must name the positive class"),
         (("data", "--target", "word", "--score", "p", "--pos-label", "maybe"), "must hold two labels"),
         (("none/*.parquet", *ONE), "'none/*.parquet', which matches none"),
         (("-", "data", *ONE), "got - (stdin)"),
-        (("--sums", "a.json", "--target", "y"), "--target is settled in the sums"),
-        (("--sums", "a.json", "--segment", "side"), "--segment is settled in the sums"),
+        (("--sums", "a.json", "--target", "y"), "--target is already fixed by the sums"),
+        (("--sums", "a.json", "--segment", "side"), "--segment is already fixed by the sums"),
         ((), "Missing argument 'FILE...'"),
     ],
 )
@@ -522,6 +523,13 @@ def test_the_vocabulary_is_that_of_scale():
     assert tuple(PERIODS) == tuple(PERIODS_OF_SCALE)
 
 
+def test_the_methods_are_those_of_the_library():
+    assert tuple(CALIBRATORS) == _maps.METHODS
+    assert sorted(_tests.METHODS) == sorted(CALIBRATION_TESTS)
+    with pytest.raises(InputError, match=f"must be one of {', '.join(_tests.GROUPING_METHODS)}; got"):
+        inference.grouping_test([0, 1] * 10, [0.25, 0.75] * 10, [[0.0]] * 20, method="none")
+
+
 def test_the_page_names_every_option():
     from scoreprism.cli._reports import report
 
@@ -534,11 +542,11 @@ def test_the_page_names_every_option():
 def test_when_a_call_is_at_scale(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("odd[1].csv").write_text("y,p\n")
-    assert not at_scale(["odd[1].csv"], {})
-    assert at_scale(["odd[12].csv"], {})
-    assert at_scale(["."], {})
-    assert not at_scale(["-"], {})
-    assert at_scale([], {"sums": ("a.json",)})
+    assert not is_at_scale(["odd[1].csv"], {})
+    assert is_at_scale(["odd[12].csv"], {})
+    assert is_at_scale(["."], {})
+    assert not is_at_scale(["-"], {})
+    assert is_at_scale([], {"sums": ("a.json",)})
 
 
 # ── what a page says ────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +22,11 @@ from hypothesis import strategies as st
 
 import scoreprism
 from scoreprism._core.parquet_pages import read_footer
-from scoreprism.cli._column_roles import GivenRoles
 from scoreprism.cli._read_sample import ReadOptions, read_sample, read_table
 from scoreprism.cli._text_files import DELIMITERS
 from scoreprism.exceptions import InputError
 
-YS = GivenRoles(target="y", scores=("s",))
+YS = ReadOptions(target="y", scores=("s",))
 PLAIN = "y,s\n1,0.75\n0,0.25\n1,0.5\n"
 
 
@@ -37,7 +37,7 @@ def read(tmp_path):
     def reader(content, roles=YS, name="data.csv", whole=False, **options):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return (read_table if whole else read_sample)(str(path), roles, ReadOptions(**options))
+        return (read_table if whole else read_sample)(str(path), replace(roles, **options))
 
     return reader
 
@@ -94,7 +94,7 @@ def test_gzip_and_every_binary_kind_give_the_same(read, tmp_path):
     contents = [(tmp_path / name).read_bytes() for name in "abc"]
     contents += [frame.write_csv().encode(), *(gzip.compress(content) for content in contents)]
     for number, content in enumerate(contents):
-        found = read(content, GivenRoles("y", ("s",), segments=("g",)), name=f"x[{number}]*")  # no pattern for polars
+        found = read(content, ReadOptions("y", ("s",), segments=("g",)), name=f"x[{number}]*")  # no pattern for polars
         assert labels_of(found) == [1, 0, 1]
         assert found.sample.predictions["s"].tolist() == [0.75, 0.25, 0.5]
         assert found.sample.segments["g"].tolist() == ["a", "(missing)", "b"]
@@ -109,7 +109,7 @@ def test_a_file_that_pandas_wrote(read):
         frame.to_parquet(buffer)
     except ImportError:
         pytest.skip("no engine for Parquet")
-    found = read(buffer.getvalue(), GivenRoles("y", ("s",), features=("x",), pos_label="yes"), name="a.parquet")
+    found = read(buffer.getvalue(), ReadOptions("y", ("s",), features=("x",), pos_label="yes"), name="a.parquet")
     assert labels_of(found) == ["no", "yes"]
     assert found.sample.predictions["s"].tolist() == [0.25, 0.75]
     assert found.sample.X["x"].to_list() == [1.0, None]
@@ -117,8 +117,8 @@ def test_a_file_that_pandas_wrote(read):
 
 def test_stdin(tmp_path):
     program = (
-        "from scoreprism.cli._column_roles import GivenRoles\nfrom scoreprism.cli._read_sample import *\n"
-        "found = read_sample('-', GivenRoles('y', ('s',)), ReadOptions())\n"
+        "from scoreprism.cli._read_sample import *\n"
+        "found = read_sample('-', ReadOptions('y', ('s',)))\n"
         "print(found.origin.name, found.origin.sha256, found.sample.predictions['s'].tolist())\n"
     )
     parquet = io.BytesIO()
@@ -137,7 +137,7 @@ def test_integers_first_and_halves_later_stay_halves(read):
 
 
 def test_blanks_around_values_and_blank_lines_do_not_matter(read):
-    found = read("y,s,g\n\n 1 , 0.75 , a \n\n0\t,0.25,a\n\n\n", GivenRoles("y", ("s",), segments=("g",)))
+    found = read("y,s,g\n\n 1 , 0.75 , a \n\n0\t,0.25,a\n\n\n", ReadOptions("y", ("s",), segments=("g",)))
     assert labels_of(found) == [1, 0]
     assert found.sample.predictions["s"].tolist() == [0.75, 0.25]
     assert found.sample.segments["g"].tolist() == ["a", "a"]
@@ -154,7 +154,7 @@ def test_decimal_commas(read):
 
 def test_encodings(read):
     content = "y,s\ncafé,0.75\nthé,0.25\n"
-    roles = GivenRoles("y", ("s",), pos_label="café")
+    roles = ReadOptions("y", ("s",), pos_label="café")
     for encoding in ("latin-1", "utf-16", "utf-8-sig", "cp1252", "utf-32"):
         found = read(content.encode(encoding), roles, encoding=encoding)
         assert labels_of(found) == ["café", "thé"]
@@ -176,14 +176,14 @@ def test_encodings(read):
     ],
 )
 def test_labels_are_taken_as_they_stand(read, texts, outcomes, pos_label):
-    found = read(f"y,s\n{texts[0]},0.25\n{texts[1]},0.75\n", GivenRoles("y", ("s",), pos_label=pos_label))
+    found = read(f"y,s\n{texts[0]},0.25\n{texts[1]},0.75\n", ReadOptions("y", ("s",), pos_label=pos_label))
     assert labels_of(found) == outcomes
     assert [type(v) for v in labels_of(found)] == [type(v) for v in outcomes]
 
 
 def test_missing_values_are_dropped_only_on_request(read):
     content = "y,s,w\n1,0.75,1\nNA,0.5,1\n0,n/a,\n0,0.25,2\n1, ,1\n"
-    roles = GivenRoles("y", ("s",), weight="w")
+    roles = ReadOptions("y", ("s",), weight="w")
     message = refused(read, content, roles)
     assert message == (
         "target 'y' must have no missing values; got 1 of 5 missing, first in data row 2, written 'NA'. "
@@ -203,31 +203,31 @@ def test_missing_values_are_dropped_only_on_request(read):
 @pytest.mark.parametrize("missing", ["", "NA", "N/A", "null", "None", "NaN", "-", ".", "?", "nan", " "])
 def test_spellings_of_missing(read, missing):
     assert "2 of 4 missing, first in data row 3" in refused(read, f"y,s\n1,1\n0,0\n1,{missing}\n0,{missing}\n")
-    found = read(f"y,s,x\n1,1,{missing}\n0,0,2\n", GivenRoles("y", ("s",), features=("x",)))
+    found = read(f"y,s,x\n1,1,{missing}\n0,0,2\n", ReadOptions("y", ("s",), features=("x",)))
     assert found.sample.X["x"].to_list() == [None, 2.0]
 
 
 def test_rows_in_messages_are_those_of_the_file_after_rows_were_dropped(read):
     content = "y,p_a,p_b\n,0.5,0.5\na,0.5,0.5\nb,0.5,0.4\n"
-    message = refused(read, content, GivenRoles("y", ("p_*",)), drop_missing=True)
+    message = refused(read, content, ReadOptions("y", ("p_*",)), drop_missing=True)
     assert "score 'p' must have rows that sum to 1 within 1e-06; got 0.9 in data row 3 (1 of 2 rows)" in message
 
 
 def test_features_are_numbers_or_text(read):
     content = "y,s,a,b,id\n1,0.75,1.5,u,n1\n0,0.25,,v,n2\n1,0.5,-2,u,n3\n"
-    found = read(content, GivenRoles("y", ("s",), all_features=True))
+    found = read(content, ReadOptions("y", ("s",), all_features=True))
     assert found.sample.X.columns == ["a", "b"]
     assert found.sample.X["a"].to_list() == [1.5, None, -2.0]
     assert found.sample.X["b"].to_list() == ["u", "v", "u"]
-    assert found.notes == ("Column 'id' is left out of the features: its texts all differ, as names do.",)
+    assert found.notes == ("Column 'id' is not used as a feature: every value is unique.",)
     assert found.origin.details["columns"]["features"] == ["a", "b"]
-    assert read(content, GivenRoles("y", ("s",), features=("id",))).sample.X["id"].to_list() == ["n1", "n2", "n3"]
+    assert read(content, ReadOptions("y", ("s",), features=("id",))).sample.X["id"].to_list() == ["n1", "n2", "n3"]
 
 
 def test_a_feature_of_numbers_and_words_says_so(read):
-    found = read("y,s,c\n1,0.75,1\n0,0.25,x\n1,0.5,1\n", GivenRoles("y", ("s",), features=("c",)))
+    found = read("y,s,c\n1,0.75,1\n0,0.25,x\n1,0.5,1\n", ReadOptions("y", ("s",), features=("c",)))
     assert found.sample.X["c"].to_list() == ["1", "x", "1"]
-    assert found.notes == ("Feature 'c' is read as text: some values are no finite numbers, first 'x' in data row 2.",)
+    assert found.notes == ("Feature 'c' is read as text: some values are not finite numbers, first 'x' in data row 2.",)
 
 
 @pytest.mark.parametrize(
@@ -245,13 +245,13 @@ def test_a_feature_of_numbers_and_words_says_so(read):
     ],
 )
 def test_times(read, texts, times):
-    found = read(f"y,s,t\n1,0.75,{texts[0]}\n0,0.25,{texts[1]}\n", GivenRoles("y", ("s",), time="t"))
+    found = read(f"y,s,t\n1,0.75,{texts[0]}\n0,0.25,{texts[1]}\n", ReadOptions("y", ("s",), time="t"))
     np.testing.assert_array_equal(found.sample.time, times)
     assert found.sample.time.dtype.kind == times.dtype.kind
 
 
 def test_times_in_another_form_and_from_parquet(read):
-    roles = GivenRoles("y", ("s",), time="t")
+    roles = ReadOptions("y", ("s",), time="t")
     found = read("y,s,t\n1,0.75,03/04/2024\n0,0.25,05/04/2024\n", roles, time_format="%d/%m/%Y")
     assert found.sample.time.astype("datetime64[D]").astype(str).tolist() == ["2024-04-03", "2024-04-05"]
     typed = io.BytesIO()
@@ -267,7 +267,7 @@ def test_times_in_another_form_and_from_parquet(read):
 @pytest.mark.parametrize("score", ["p_*", "p_a,p_b,p_c", "p_c, p_a, p_b"])
 def test_wide_scores_are_one_model_in_any_order(read, score):
     content = "y,p_a,p_b,p_c\na,0.5,0.25,0.25\nb,0.25,0.5,0.25\nc,0,0,1\n"
-    found = read(content, GivenRoles("y", (score,)))
+    found = read(content, ReadOptions("y", (score,)))
     assert list(found.sample.predictions) == ["p"]
     law = pl.DataFrame(found.sample.predictions["p"], schema=found.sample.classes.tolist())
     assert law.select("a", "b", "c").rows() == [(0.5, 0.25, 0.25), (0.25, 0.5, 0.25), (0.0, 0.0, 1.0)]
@@ -290,7 +290,7 @@ def test_columns_are_matched_with_labels(read, labels, columns, score):
         law = [[0.5, 0.5, 0.0]] * 3
     rows = [[label, *map(str, row)] for label, row in zip(labels, law, strict=True)]
     content = "\n".join(",".join(row) for row in [["target", *columns], *rows])
-    found = read(content, GivenRoles("target", (score,)))
+    found = read(content, ReadOptions("target", (score,)))
     (law,) = found.sample.predictions.values()
     assert set(found.sample.classes.tolist()) == set(labels_of(found))
     if len(set(labels_of(found))) == 3:
@@ -303,43 +303,43 @@ def test_the_library_takes_what_was_read(read):
     law = rng.dirichlet([2, 2, 2], 200)
     y = np.array([rng.choice(3, p=row) for row in law])
     lines = ["p_2,y,p_0,p_1", *(f"{c!r},{k},{a!r},{b!r}" for k, (a, b, c) in zip(y, law.tolist(), strict=True))]
-    found = read("\n".join(lines), GivenRoles("y", ("p_*",)))
+    found = read("\n".join(lines), ReadOptions("y", ("p_*",)))
     result = scoreprism.decompose(found.sample, loss="log", random_state=0)
     assert result.risk == pytest.approx(-np.log(law[np.arange(200), y]).mean(), rel=1e-12)
 
 
 def test_wide_scores_that_do_not_fit(read):
     content = "y,p_a,p_b,q\nc,0.5,0.5,1\na,0.5,0.5,1\nb,0.5,0.5,1\n"
-    message = refused(read, content, GivenRoles("y", ("p_*",)))
+    message = refused(read, content, ReadOptions("y", ("p_*",)))
     assert "columns for 'a', 'b' beside the labels 'a', 'b', 'c'" in message
-    assert "two labels for score 'q', which is one column" in refused(read, content, GivenRoles("y", ("q",)))
-    assert "got 'q*', which fits 0 columns. The columns are" in refused(read, content, GivenRoles("y", ("q*",)))
-    assert "must have one *" in refused(read, content, GivenRoles("y", ("*_*",)))
+    assert "two labels for score 'q', which is one column" in refused(read, content, ReadOptions("y", ("q",)))
+    assert "got 'q*', which matches 0 columns. The columns are" in refused(read, content, ReadOptions("y", ("q*",)))
+    assert "must have exactly one *" in refused(read, content, ReadOptions("y", ("*_*",)))
     assert "each name in --score must be a column of the file; got 'p_z'" in refused(
-        read, content, GivenRoles("y", ("p_a,p_z",))
+        read, content, ReadOptions("y", ("p_a,p_z",))
     )
-    assert "must be named once" in refused(read, content, GivenRoles("y", ("p_a", "p_a")))
+    assert "must be named once" in refused(read, content, ReadOptions("y", ("p_a", "p_a")))
 
 
 def test_language_models(read):
     content = "question,confidence,correct\nq1,0.75,true\nq2,0.25,false\n"
-    found = read(content, GivenRoles())
-    assert found.notes == ("Columns 'confidence' and 'correct' are taken for score and target.",)
+    found = read(content, ReadOptions())
+    assert found.notes == ("Columns 'confidence' and 'correct' are used as score and target.",)
     assert found.sample.predictions["confidence"].tolist() == [0.75, 0.25]
     assert labels_of(found) == [True, False]
-    assert "no --target and no --score. The columns are 'a', 'b'." in refused(read, "a,b\n1,2\n", GivenRoles())
+    assert "no --target and no --score. The columns are 'a', 'b'." in refused(read, "a,b\n1,2\n", ReadOptions())
 
 
 def test_language_models_with_one_name_given(read):
     content = "confidence,correct\n0.75,true\n0.25,false\n"
-    assert labels_of(read(content, GivenRoles(scores=("confidence",)))) == [True, False]
-    assert "taken for" in read(content, GivenRoles(scores=("confidence",))).notes[0]
-    other = refused(read, content.replace("co", "Co"), GivenRoles())
+    assert labels_of(read(content, ReadOptions(scores=("confidence",)))) == [True, False]
+    assert "are used as" in read(content, ReadOptions(scores=("confidence",))).notes[0]
+    other = refused(read, content.replace("co", "Co"), ReadOptions())
     assert "Did you mean --target 'Correct' --score 'Confidence'? The columns are" in other
 
 
 def test_a_forgotten_target_is_asked_for(read):
-    assert refused(read, PLAIN, GivenRoles(scores=("s",))) == (
+    assert refused(read, PLAIN, ReadOptions(scores=("s",))) == (
         "a target and a score must be named; got no --target. The columns are 'y', 's'."
     )
 
@@ -349,57 +349,57 @@ WIDE = "y,p_a,p_none\na,0.75,0.25\nnone,0.25,0.75\na,0.5,0.5\n"
 
 @pytest.mark.parametrize("score", ["p_*", "p_a,p_none"])
 def test_a_class_may_be_called_like_a_missing_value(read, score):
-    assert labels_of(read(WIDE, GivenRoles("y", (score,)))) == ["a", "none", "a"]
-    message = refused(read, WIDE.replace("\nnone", "\nNA"), GivenRoles("y", (score,)))
+    assert labels_of(read(WIDE, ReadOptions("y", (score,)))) == ["a", "none", "a"]
+    message = refused(read, WIDE.replace("\nnone", "\nNA"), ReadOptions("y", (score,)))
     assert "1 of 3 missing, first in data row 2, written 'NA'" in message
     assert message.endswith("If it is a label, rename it.")
 
 
 def test_a_positive_label_may_be_called_like_a_missing_value(read):
     content = "y,s\nNA,0.75\nyes,0.25\nNA,0.5\n,0.5\n"
-    found = read(content, GivenRoles("y", ("s",), pos_label="NA"), drop_missing=True)
+    found = read(content, ReadOptions("y", ("s",), pos_label="NA"), drop_missing=True)
     assert labels_of(found) == ["NA", "yes", "NA"]
     assert "only missing values, written 'NA', 'none'. Name" in refused(read, "y,s\nNA,0.75\nnone,0.25\n")
 
 
 def test_a_positive_label_of_three_speaks_of_options(read):
     content = "y,p_a,p_b,p_c\na,0.5,0.25,0.25\nb,0.25,0.5,0.25\nc,0.25,0.25,0.5\n"
-    message = refused(read, content, GivenRoles("y", ("p_*",), pos_label="a"))
-    assert message.startswith("--pos-label must be left out where the target has more than two labels; got 'a', 'b'")
+    message = refused(read, content, ReadOptions("y", ("p_*",), pos_label="a"))
+    assert message.startswith("--pos-label must be left out if the target has more than two labels; got 'a', 'b'")
 
 
 @pytest.mark.parametrize("role", ["q", "latent"])
 def test_a_score_is_not_its_own_reference(read, role):
-    assert f"--{role} must not be a score" in refused(read, PLAIN, GivenRoles("y", ("s",), **{role: "s"}))
+    assert f"--{role} must not be a score" in refused(read, PLAIN, ReadOptions("y", ("s",), **{role: "s"}))
 
 
 def test_groups(read):
     content = "y,s,c\n1,0.75,7\n1,0.25,007\n0,0.5,x y\n"
-    found = read(content, GivenRoles("y", ("s",), groups="c", segments=("c",)))
+    found = read(content, ReadOptions("y", ("s",), groups="c", segments=("c",)))
     assert len(set(found.sample.groups.tolist())) == 3
     assert found.origin.details["columns"]["groups"] == "c"
     gap = content.replace("007", "")
     assert "groups 'c' must have no missing values; got 1 of 3" in refused(
-        read, gap, GivenRoles("y", ("s",), groups="c")
+        read, gap, ReadOptions("y", ("s",), groups="c")
     )
-    assert read(gap, GivenRoles("y", ("s",), groups="c"), drop_missing=True).sample.groups.tolist() == [0, 1]
+    assert read(gap, ReadOptions("y", ("s",), groups="c"), drop_missing=True).sample.groups.tolist() == [0, 1]
     assert "the column of --groups must have no other role" in refused(
-        read, content, GivenRoles("y", ("s",), groups="s")
+        read, content, ReadOptions("y", ("s",), groups="s")
     )
-    assert "must be a column" in refused(read, content, GivenRoles("y", ("s",), groups="d"))
+    assert "must be a column" in refused(read, content, ReadOptions("y", ("s",), groups="d"))
     assert "--all-features must find some" in refused(
-        read, content, GivenRoles("y", ("s",), groups="c", all_features=True)
+        read, content, ReadOptions("y", ("s",), groups="c", all_features=True)
     )
 
 
 def test_without_a_target_every_column_is_kept_as_text(read):
     content = 'id,s,x\n007,0.750,"a,b"\n8,0.25,\n'
-    found = read(content, GivenRoles(scores=("s",)), whole=True)
+    found = read(content, ReadOptions(scores=("s",)), whole=True)
     assert found.table.rows() == [("007", "0.750", "a,b"), ("8", "0.25", None)]
     assert found.table.columns == ["id", "s", "x"]
-    assert read(content, GivenRoles(), whole=True).table.rows() == found.table.rows()
-    assert "written again must have names of their own; got 'a' twice" in refused(
-        read, "a,a,s\n1,2,0.5\n", GivenRoles(scores=("s",)), whole=True
+    assert read(content, ReadOptions(), whole=True).table.rows() == found.table.rows()
+    assert "written back must have unique names; got 'a' twice" in refused(
+        read, "a,a,s\n1,2,0.5\n", ReadOptions(scores=("s",)), whole=True
     )
 
 
@@ -417,9 +417,9 @@ CSV_ERRORS = {
     "stray quote": (b'y,s,x\n1,0.75,5" pipe\n0,0.25,6" pipe\n', 'a stray " in line 1 after the header'),
     "text after a quote": (b'y,s,x\n1,0.75,"a"b\n0,0.25,c\n', 'a stray " in line 1'),
     "open quote in the header": (b'y,"s\n1,0.75\n', "an open one in the header"),
-    "lone returns": (b"y,s\n1,0.75\r0,0.25\n1,0.5\n", "a carriage return alone in line 1"),
-    "nul": (b"y,s\n1,0.75\x00\n0,0.25\n", "must not hold NUL bytes"),
-    "zeros": (b"\0" * 5000, "must not hold NUL bytes"),
+    "lone returns": (b"y,s\n1,0.75\r0,0.25\n1,0.5\n", "a lone carriage return in line 1"),
+    "nul": (b"y,s\n1,0.75\x00\n0,0.25\n", "must not contain NUL bytes"),
+    "zeros": (b"\0" * 5000, "must not contain NUL bytes"),
     "utf-16": ("y,s\n1,0.5\n".encode("utf-16"), "got UTF-16 in 'data.csv'. Pass --encoding utf-16."),
     "utf-16 without a mark": ("y,s\n1,0.5\n".encode("utf-16-le"), "If it is UTF-16, pass --encoding utf-16"),
     "latin-1": ("y,s,x\n1,0.75,é\n".encode("latin-1"), "the byte 0xe9 in line 2 of 'data.csv'. Pass --encoding cp1252"),
@@ -427,29 +427,29 @@ CSV_ERRORS = {
     "junk": (bytes(range(1, 256)) * 20, "must be UTF-8"),
     "excel": (b"PK\x03\x04" + b"x" * 100, "a zip archive or an Excel workbook"),
     "old excel": (b"\xd0\xcf\x11\xe0" + b"x" * 100, "an old Excel workbook"),
-    "bzip2": (b"BZh91AY&SY" + b"x" * 20, "a bzip2 file in 'data.csv'. Unpack it first"),
+    "bzip2": (b"BZh91AY&SY" + b"x" * 20, "a bzip2 file in 'data.csv'. Decompress it first"),
     "xz": (b"\xfd7zXZ\x00" + b"x" * 20, "an xz file"),
     "zstd": (b"\x28\xb5\x2f\xfd" + b"x" * 20, "a zstd file"),
     "sqlite": (b"SQLite format 3\x00" + b"x" * 20, "an SQLite database"),
     "json": (b'{"y": 1, "s": 0.5}\n', "a JSON file"),
-    "web page": (b"<!DOCTYPE html>\n<html>", "a web page in 'data.csv'. It may be the page of a login"),
+    "web page": (b"<!DOCTYPE html>\n<html>", "a web page in 'data.csv'. It may be a login page"),
     "other digits": ("y,s\n1,\uff11\n0,0.5\n".encode(), "score 's' must hold numbers; got '\uff11' in data row 1"),
     "pdf": (b"%PDF-1.7\n", "a PDF document"),
     "feather 1": (b"FEA1" + b"x" * 20, "a Feather file of version 1"),
-    "gzip cut off": (gzip.compress(PLAIN.encode() * 100)[:-20], "a gzip file must be whole"),
-    "gzip damaged": (gzip.compress(PLAIN.encode())[:-5] + b"xxxxx", "a gzip file must be whole"),
-    "gzip of nothing": (gzip.compress(b""), "0 bytes in 'data.csv', unpacked"),
-    "gzip twice": (gzip.compress(gzip.compress(b"y,s\n")), "must be packed once"),
+    "gzip cut off": (gzip.compress(PLAIN.encode() * 100)[:-20], "a gzip file must be complete"),
+    "gzip damaged": (gzip.compress(PLAIN.encode())[:-5] + b"xxxxx", "a gzip file must be complete"),
+    "gzip of nothing": (gzip.compress(b""), "0 bytes in 'data.csv', decompressed"),
+    "gzip twice": (gzip.compress(gzip.compress(b"y,s\n")), "must be compressed once"),
     "two delimiters": (b"a|y\ts\n1|2\t3\n", "tab or bar could"),
-    "no delimiter": (b"y s\n1 0.5\n", "If a sign separates fields, pass it as --delimiter"),
-    "no header": (b"1,0.75\n0,0.25\n", "The first line must hold the names of the columns."),
+    "no delimiter": (b"y s\n1 0.5\n", "If another character separates the fields, pass it as --delimiter"),
+    "no header": (b"1,0.75\n0,0.25\n", "The first line must hold the column names."),
     "huge header": (b"x" * 5_000_000 + b"\n1\n", "the header must have at most 4 MB"),
-    "long name": (b"y," + b"s" * 200_000 + b"\n1,0.5\n", "must hold the names of the columns"),
-    "same name twice": (b"y,s,s\n1,0.75,0.5\n", "a name of its own; got 's' twice. Rename one of them."),
+    "long name": (b"y," + b"s" * 200_000 + b"\n1,0.5\n", "must hold the column names"),
+    "same name twice": (b"y,s,s\n1,0.75,0.5\n", "must have a unique name; got 's' twice. Rename one of them."),
     "other name": (b"y,S \n1,0.75\n", "--score must be a column of the file; got 's'. Did you mean 'S '? The columns"),
     # 2. values
     "percent": (b"y,s\n1,75\n0,25.5\n", "got 75.0 in data row 1 (2 of 2 values outside). If these are percentages"),
-    "percent signs": (b"y,s\n1,75%\n0,25 %\n", "got '75%' in data row 1 (2 such values). Take the percent signs off"),
+    "percent signs": (b"y,s\n1,75%\n0,25 %\n", "got '75%' in data row 1 (2 such values). Remove the percent signs"),
     "logits": (b"y,s\n1,0.3\n0,-1.5\n", "got -1.5 in data row 2 (1 of 2 values outside). If these are logits"),
     "points": (b"y,s\n1,700\n0,300\n", "A score must be a probability"),
     "rounding": (b"y,s\n1,1.0000000001\n0,0\n", "If this is rounding"),
@@ -463,7 +463,7 @@ CSV_ERRORS = {
     "underscores": (b"y,s\n1,0.7_5\n0,0.25\n", "must hold numbers; got '0.7_5'"),
     "words": (b"y,s\n1,high\n0,0.25\n0,low\n", "got 'high' in data row 1 (2 such values)"),
     "truth values as scores": (b"y,s\n1,true\n0,false\n", "score 's' must hold numbers; got 'true'"),
-    "soft labels": (b"y,s\n0,0.75\n0.5,0.25\n", "got '0.5' among 2 distinct numbers. Is this a column of scores?"),
+    "soft labels": (b"y,s\n0,0.75\n0.5,0.25\n", "got '0.5' among 2 distinct numbers. Are these scores?"),
     "amounts as target": (b"y,s\n10.5,0.75\n0.5,0.25\n", "classes, not amounts"),
     "too many labels": (
         b"y,s\n" + b"".join(b"%d,0.5\n" % i for i in range(101)),
@@ -480,7 +480,7 @@ CSV_ERRORS = {
     ),
     "numbers and words": (b"y,s\n0,0.75\n1,0.25\nyes,0.5\n", "which is one column; got '0', '1', 'yes'"),
     "only missing": (b"y,s\nNA,0.75\n,0.25\n", "target 'y' must hold labels; got only missing values"),
-    "swapped": (b"y,s\n" + b"1,0.25\n0,0.75\n" * 20, "pass --pos-label '0'; if it is meant, pass --as-given"),
+    "swapped": (b"y,s\n" + b"1,0.25\n0,0.75\n" * 20, "pass --pos-label '0'; if it is intended, pass --as-given"),
 }
 
 
@@ -499,15 +499,15 @@ def test_other_options_that_do_not_fit(read):
     assert "encoding must be one that Python knows; got 'klingon'" in refused(read, PLAIN, encoding="klingon")
     assert "encoding must be one that Python knows" in refused(read, PLAIN, encoding="rot13")
     assert "must be text in ascii" in refused(read, "y,s\né,1\n", encoding="ascii")
-    assert "no value may hold a point" in refused(read, "y;s\n1;0.75\n0;0,5\n", decimal_comma=True)
+    assert "no value may contain a point" in refused(read, "y;s\n1;0.75\n0;0,5\n", decimal_comma=True)
     assert "--pos-label must be one of the labels of the target; got '2'. The labels are '0', '1'." in refused(
-        read, PLAIN, GivenRoles("y", ("s",), pos_label="2")
+        read, PLAIN, ReadOptions("y", ("s",), pos_label="2")
     )
-    assert "the target must not be a feature" in refused(read, PLAIN, GivenRoles("y", ("s",), features=("y",)))
-    assert "the column of --target must have no other role" in refused(read, PLAIN, GivenRoles("y", ("y",)))
-    assert "no --score. The columns are 'y', 's'." in refused(read, PLAIN, GivenRoles("y"))
-    assert "no column without another role" in refused(read, PLAIN, GivenRoles("y", ("s",), all_features=True))
-    assert "some row must have no missing value" in refused(read, "y,s\n1,\n,1\n0,\n", drop_missing=True)
+    assert "the target must not be a feature" in refused(read, PLAIN, ReadOptions("y", ("s",), features=("y",)))
+    assert "the column of --target must have no other role" in refused(read, PLAIN, ReadOptions("y", ("y",)))
+    assert "no --score. The columns are 'y', 's'." in refused(read, PLAIN, ReadOptions("y"))
+    assert "no column without another role" in refused(read, PLAIN, ReadOptions("y", ("s",), all_features=True))
+    assert "some row must be complete" in refused(read, "y,s\n1,\n,1\n0,\n", drop_missing=True)
 
 
 @pytest.mark.parametrize(
@@ -526,7 +526,7 @@ def test_other_options_that_do_not_fit(read):
 )
 def test_other_columns_that_are_wrong(read, column, roles, words):
     content = f"y,s,c\n1,0.75,{column[0]}\n0,0.25,{column[1]}\n"
-    assert words in refused(read, content, GivenRoles("y", ("s",), **roles))
+    assert words in refused(read, content, ReadOptions("y", ("s",), **roles))
 
 
 def test_swapped_classes_are_refused_where_that_is_no_accident(read):
@@ -535,7 +535,7 @@ def test_swapped_classes_are_refused_where_that_is_no_accident(read):
     message = refused(read, content)
     assert "an area under the ROC curve of 0.000" in message
     assert read(content, as_given=True).sample.predictions["s"].size == 40
-    assert read(content, GivenRoles("y", ("s",), pos_label="0")).sample.classes.tolist() == [1, 0]
+    assert read(content, ReadOptions("y", ("s",), pos_label="0")).sample.classes.tolist() == [1, 0]
     few = "y,s\n" + "".join(f"{int(i < 5)},{(i + 1) / 50}\n" for i in range(10))  # z = −2.6: may be chance
     assert read(few).sample.predictions["s"].size == 10
 
@@ -596,7 +596,7 @@ def test_parquet_with_flipped_bits_is_refused_or_read_and_never_crashes(read, pa
 
 def test_an_ending_that_promises_something_else(read):
     for name in ("a.parquet", "a.arrow", "a.feather"):
-        assert f"a file with the ending {Path(name).suffix} must be" in refused(read, PLAIN, name=name)
+        assert f"a file that ends in {Path(name).suffix} must be" in refused(read, PLAIN, name=name)
 
 
 def test_parquet_is_measured_before_it_is_read(read, tmp_path):
@@ -610,7 +610,7 @@ def test_parquet_is_measured_before_it_is_read(read, tmp_path):
         assert read_footer(file, "big").rows == rows
     started = time.process_time()
     with pytest.raises(InputError, match="must take at most 0.1 GB in memory; got about 0.16 GB for 10000000 rows"):
-        read_sample(str(tmp_path / "big.parquet"), YS, ReadOptions(max_gigabytes=0.1))
+        read_sample(str(tmp_path / "big.parquet"), replace(YS, max_gigabytes=0.1))
     assert time.process_time() - started < 2.0
 
 
@@ -633,7 +633,7 @@ def test_only_named_columns_of_parquet_are_decoded(read):
     buffer = io.BytesIO()
     pl.DataFrame({"y": [1, 0], "s": [0.75, 0.25], "l": [[1], [2, 3]]}).write_parquet(buffer)
     assert labels_of(read(buffer.getvalue())) == [1, 0]
-    message = refused(read, buffer.getvalue(), GivenRoles("y", ("s",), features=("l",)))
+    message = refused(read, buffer.getvalue(), ReadOptions("y", ("s",), features=("l",)))
     assert "feature 'l' must hold plain values; got values of type List(Int64)" in message
 
 
@@ -694,41 +694,38 @@ def test_damaged_arrow_does_not_take_the_process_with_it(read, capfd):
 def test_paths(tmp_path):
     for given_, words in {
         str(tmp_path / "none.csv"): "FILE must exist",
-        str(tmp_path): "FILE must be a plain file, or '-'; got .*which is a folder. Name a file in it.",
+        str(tmp_path): "FILE must be a plain file; got .*which is a folder. Name a file in it.",
         "a\0b": "with a NUL character",
         str(tmp_path / ("x" * 300)): "FILE must be readable; got File name too long",
     }.items():
         with pytest.raises(InputError, match=words):
-            read_sample(given_, YS, ReadOptions())
+            read_sample(given_, YS)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="devices of Unix")
 def test_devices_and_pipes_do_not_hang(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for given_ in ("/dev/zero", str(tmp_path / "pipe")):
-        with pytest.raises(InputError, match="a device or a pipe. Pass '-' and feed it to stdin."):
-            read_sample(given_, YS, ReadOptions())
+        with pytest.raises(InputError, match="a device or a pipe. Pass '-' and pipe it to stdin."):
+            read_sample(given_, YS)
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="devices of Unix")
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
 def test_stdin_without_an_end(device):
-    program = (
-        "from scoreprism.cli._column_roles import GivenRoles\nfrom scoreprism.cli._read_sample import *\n"
-        "read_sample('-', GivenRoles('y', ('s',)), ReadOptions())"
-    )
+    program = "from scoreprism.cli._read_sample import *\nread_sample('-', ReadOptions('y', ('s',)))"
     with Path(device).open("rb") as endless:
         done = subprocess.run(
             [sys.executable, "-c", program], stdin=endless, capture_output=True, check=False, timeout=20
         )
-    assert b"must not hold NUL bytes" in done.stderr
+    assert b"must not contain NUL bytes" in done.stderr
 
 
 def test_a_bomb_is_noticed_on_the_way(read):
     """Thirty megabytes of one row in thirty kilobytes."""
     bomb = gzip.compress(b"y,s\n" + b"1,0.5\n" * 5_000_000, compresslevel=1)
     message = refused(read, bomb, max_gigabytes=0.01)
-    assert "FILE must hold at most 0.01 GB, unpacked; got more in 'data.csv'. Raise --max-gigabytes" in message
+    assert "FILE must hold at most 0.01 GB, uncompressed; got more in 'data.csv'. Raise --max-gigabytes" in message
     assert "at most 1e-06 GB" in refused(read, PLAIN * 100, max_gigabytes=1e-6)
 
 
@@ -775,13 +772,13 @@ def test_hostile_names_are_names(read, name, binary):
         writer = csv.writer(text)
         writer.writerows([list(frame), *zip(*frame.values(), strict=True)])
         content = text.getvalue().encode()
-    found = read(content, GivenRoles("the target", (name,), segments=(name,)))
+    found = read(content, ReadOptions("the target", (name,), segments=(name,)))
     assert found.sample.predictions[name].tolist() == [0.75, 0.25, 0.5]
-    assert read(content, GivenRoles("the target", ("plain",), features=(name,))).sample.X.columns == [name]
+    assert read(content, ReadOptions("the target", ("plain",), features=(name,))).sample.X.columns == [name]
     assert list(found.sample.segments) == [name]
-    message = refused(read, content, GivenRoles("the target", ("none",)))
+    message = refused(read, content, ReadOptions("the target", ("none",)))
     assert len(message) < 600
-    assert "must hold numbers" in refused(read, content, GivenRoles("the target", (name,), weight="other"))
+    assert "must hold numbers" in refused(read, content, ReadOptions("the target", (name,), weight="other"))
 
 
 @pytest.mark.parametrize("label", [name for name in HOSTILE if name.strip() and name != "0"], ids=len)
@@ -789,7 +786,7 @@ def test_hostile_labels_are_labels(read, label):
     text = io.StringIO(newline="")
     csv.writer(text).writerows([["y", "s", "g"], [label, 0.75, label], ["other", 0.25, "z"]])
     content = text.getvalue()
-    found = read(content, GivenRoles("y", ("s",), segments=("g",), pos_label=label.strip()))
+    found = read(content, ReadOptions("y", ("s",), segments=("g",), pos_label=label.strip()))
     assert labels_of(found) == [label.strip(), "other"]
     assert found.sample.segments["g"].tolist() == [label.strip(), "z"]
     assert found.sample.classes[1] == label.strip()
@@ -802,7 +799,7 @@ def test_a_name_of_a_file_that_is_no_text(tmp_path):
         Path(os.fsdecode(path)).write_text(PLAIN)
     except OSError:
         pytest.skip("the file system takes only text")
-    found = read_sample(os.fsdecode(path), YS, ReadOptions())
+    found = read_sample(os.fsdecode(path), YS)
     assert found.origin.name == "\\udcff<b>.csv"
 
 
@@ -811,7 +808,7 @@ def test_many_columns_are_found_quickly(read):
     content = ",".join(["y", "s", *names]) + "\n" + "\n".join(f"{i % 2},0.5" + ",1" * 20_000 for i in range(3))
     started = time.process_time()
     assert read(content).sample.predictions["s"].tolist() == [0.5, 0.5, 0.5]
-    assert "Did you mean" in refused(read, content, GivenRoles("y", ("x1_",)))
+    assert "Did you mean" in refused(read, content, ReadOptions("y", ("x1_",)))
     assert time.process_time() - started < 5.0
 
 
@@ -837,7 +834,7 @@ def test_round_trip(tmp_path_factory, rows, delimiter, ends, quoting, packed):
     content = text.getvalue().encode()
     path = tmp_path_factory.getbasetemp() / "round.csv"
     path.write_bytes(gzip.compress(content) if packed else content)
-    found = read_table(str(path), GivenRoles(scores=("s",)), ReadOptions(delimiter=delimiter))
+    found = read_table(str(path), ReadOptions(scores=("s",), delimiter=delimiter))
     assert [v.hex() for v in found.scores["s"].tolist()] == [row[0].hex() for row in rows]  # to the last bit
     assert found.table["a"].fill_null("").to_list() == [row[1] for row in rows]
     assert found.table["b"].fill_null("").to_list() == [row[3] for row in rows]
@@ -849,7 +846,7 @@ def test_any_bytes_are_refused_or_read(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "junk"
     path.write_bytes(b"y,s\n1,0.5\n" + content)
     try:
-        found = read_sample(str(path), YS, ReadOptions())
+        found = read_sample(str(path), YS)
     except InputError as error:
         message = str(error)
     else:
@@ -863,7 +860,7 @@ def test_numbers_are_those_of_python(tmp_path_factory, values):
     path = tmp_path_factory.getbasetemp() / "numbers.csv"
     texts = [format(v, ".25g") for v in values]
     path.write_text("y,s\n" + "".join(f"{i % 2},{text}\n" for i, text in enumerate(texts)))
-    found = read_sample(str(path), YS, ReadOptions(as_given=True))
+    found = read_sample(str(path), replace(YS, as_given=True))
     assert found.sample.predictions["s"].tolist() == [float(text) for text in texts]
 
 
@@ -874,6 +871,6 @@ def test_a_million_rows_are_read_quickly(tmp_path):
     frame = pl.DataFrame({"y": (rng.random(s.size) < s).astype(int), "s": s, "t": s})
     frame.write_csv(tmp_path / "a.csv")
     started = time.process_time()
-    found = read_sample(str(tmp_path / "a.csv"), GivenRoles("y", ("s", "t")), ReadOptions())
+    found = read_sample(str(tmp_path / "a.csv"), ReadOptions("y", ("s", "t")))
     assert time.process_time() - started < 3.0
     np.testing.assert_array_equal(found.sample.predictions["t"], s)

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from scoreprism._core.parquet_pages import verify_pages
 from scoreprism._core.source_files import doubt_about
 from scoreprism.cli import _demo, _sources
 from scoreprism.cli import _read_sample as reading
+from scoreprism.cli._read_sample import ReadOptions
 from scoreprism.cli._score_checks import find_score_like
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
 from tests.cli.test_cli import call
@@ -55,7 +57,7 @@ def here(tmp_path, monkeypatch):
 LINES = ["y,p", *(f"{i % 2},0.{250 + 37 * i % 500:03d}" for i in range(200))]
 CUT = "The last line, '1,0', has no line end and is shorter than every other: is the file complete?"
 STRICT = (
-    "error: with --strict nothing may speak against a file being complete; got {name!r}: the last line, '1,0', has no "
+    "error: with --strict a file must be complete beyond doubt; got {name!r}: the last line, '1,0', has no "
     "line end and is shorter than every other. Write or download it again; if it is complete, leave --strict out.\n"
 )
 ONE = ("--target", "y", "--score", "p")
@@ -116,7 +118,7 @@ def test_stdin_gzip_and_apply_tell_too(here):
 )
 def test_when_a_last_line_is_doubted(here, records, doubt):
     Path("a.csv").write_bytes(b"y,s\n" + records.encode())
-    found = reading.read_table("a.csv", reading.GivenRoles(scores=("s",)), reading.ReadOptions())
+    found = reading.read_table("a.csv", ReadOptions(scores=("s",)))
     told = f"{doubt[:1].upper()}{doubt[1:]}: is the file complete?"
     assert found.doubts == ((told,) if doubt else ())
     # at scale only the tail of the file is read, and the words are the same
@@ -127,7 +129,7 @@ def test_the_shortest_record_is_found_anywhere(here):
     lines = ["y,s", *(f"1,0.{i:03d}" for i in range(100, 200)), "0,0.5", *(f"1,0.{i:03d}" for i in range(100, 200))]
     for last, doubted in (("1,0.5", False), ("1,0.", True)):
         Path("a.csv").write_text("\n".join([*lines, last]))
-        found = reading.read_table("a.csv", reading.GivenRoles(scores=("s",)), reading.ReadOptions())
+        found = reading.read_table("a.csv", ReadOptions(scores=("s",)))
         assert bool(found.doubts) is doubted, last
 
 
@@ -138,7 +140,7 @@ def test_complete_files_without_a_line_end_are_rarely_doubted(here):
     for _ in range(300):
         values = np.round(rng.random(50), 4)
         Path("a.csv").write_text("\n".join(["y,s", *(f"{i % 2},{value}" for i, value in enumerate(values))]))
-        doubted += bool(reading.read_table("a.csv", reading.GivenRoles(scores=("s",)), reading.ReadOptions()).doubts)
+        doubted += bool(reading.read_table("a.csv", ReadOptions(scores=("s",))).doubts)
     assert doubted <= 300 * 2 / 50 + 4 * np.sqrt(300 * 2 / 50)
 
 
@@ -154,7 +156,7 @@ def test_a_file_that_changes_while_it_is_read(here, monkeypatch):
 
     monkeypatch.setattr(_sources, "_read_all", slow)
     size = Path("a.csv").stat().st_size
-    found = reading.read_sample("a.csv", reading.GivenRoles("y", ("p",)), reading.ReadOptions(as_given=True))
+    found = reading.read_sample("a.csv", ReadOptions("y", ("p",), as_given=True))
     sizes = f"{size:,} bytes at first, {size:,} read, {size + 6:,} at the end"
     assert found.doubts == (f"The file changed while it was read, {sizes}: is the file complete?",)
 
@@ -163,14 +165,14 @@ def test_an_arrow_stream_without_its_end(here):
     frame = pl.DataFrame({"y": [0, 1] * 20, "p": np.linspace(0.1, 0.9, 40)})
     whole = io.BytesIO()
     frame.write_ipc_stream(whole)
-    roles, how = reading.GivenRoles("y", ("p",)), reading.ReadOptions(as_given=True)
+    how = ReadOptions("y", ("p",), as_given=True)
     Path("a.arrow").write_bytes(whole.getvalue())
-    assert reading.read_sample("a.arrow", roles, how).doubts == ()
+    assert reading.read_sample("a.arrow", how).doubts == ()
     Path("a.arrow").write_bytes(whole.getvalue()[:-8])  # the mark is eight bytes (Arrow's format, IPC streaming)
-    told = ("The Arrow stream has no mark at its end: is the file complete?",)
-    assert reading.read_sample("a.arrow", roles, how).doubts == told
-    with pytest.raises(InputError, match="with --strict nothing may speak against a file being complete"):
-        reading.read_sample("a.arrow", roles, reading.ReadOptions(as_given=True, strict=True))
+    told = ("The Arrow stream has no end marker: is the file complete?",)
+    assert reading.read_sample("a.arrow", how).doubts == told
+    with pytest.raises(InputError, match="with --strict a file must be complete beyond doubt"):
+        reading.read_sample("a.arrow", replace(how, strict=True))
 
 
 def test_cut_off_files_at_scale(here):
@@ -370,14 +372,14 @@ def test_one_model_per_column(models):
             ("diagnose", "models.csv", "--target", "y", "--score", "p_*"),
             (
                 "error: the columns of score 'p' must be named after the labels of the target; got columns for 'true', "
-                "'bold', 'noisy' beside the labels '0', '1'. If each column is a model of its own, name them with --models "
-                "instead of --score; else rename the columns, or list those of this model: --score 'p_a,p_b,p_c'.\n"
+                "'bold', 'noisy' beside the labels '0', '1'. If each column is a model of its own, pass --models "
+                "instead of --score; otherwise rename the columns, or list those of this model: --score 'p_a,p_b,p_c'.\n"
             ),
         ),
         (
             ("compare", "models.csv", "--target", "y", "--models", "q_*"),
             (
-                "error: --models must fit a column; got 'q_*', which fits none without another role. The columns are 'y', "
+                "error: --models must match a column; got 'q_*', which matches none without another role. The columns are 'y', "
                 "'p_true', 'p_bold', 'p_noisy', 'ratio', 'x0', 'x1'.\n"
             ),
         ),
@@ -393,7 +395,7 @@ def test_one_model_per_column(models):
             (
                 "error: a report from sums is about two classes, so --score must name one column, the probability of the "
                 "event; got 'p_*', which are 3 columns ('p_true', 'p_bold', 'p_noisy'). If each is a model of its own, "
-                "pass --models; for several classes take a sample of rows into one file and leave out what is at scale, "
+                "pass --models; for several classes, draw a sample of rows into one file, "
                 "or use scoreprism.scale.decompose in Python. See 'main diagnose --help'.\n"
             ),
         ),
@@ -409,20 +411,18 @@ def test_models_at_scale(models):
     risks = {name: float(((rows[name] - rows["y"]) ** 2).mean()) for name in ("p_true", "p_bold", "p_noisy")}
     assert {name: one["losses"]["brier"]["risk"] for name, one in found.items()} == pytest.approx(risks, rel=1e-9)
     args = ("report", models, "--target", "y", "--models", "p_*", "--save-sums", "s.json")
-    words = "error: --save-sums keeps the sums of one score; got several. Call it once for each."
+    words = "error: --save-sums saves the sums of one score; got several. Run it once for each."
     assert call(*args, code=2).stderr == f"{words} See 'main report --help'.\n"
 
 
 def read_features(file, *scores, **more):
-    found = reading.read_sample(
-        file, reading.GivenRoles("y", scores, all_features=True, **more), reading.ReadOptions(as_given=True)
-    )
+    found = reading.read_sample(file, ReadOptions("y", scores, all_features=True, as_given=True, **more))
     return found.sample.X.columns, found.notes
 
 
 def test_other_scores_are_no_features(models):
     """Known from how they were made: p_bold ranks as p_true does, p_noisy a little worse, ratio hardly at all."""
-    left = "Columns 'p_true', 'p_noisy' are left out of the features: they look like scores of the same target. "
+    left = "Columns 'p_true', 'p_noisy' are not used as features: they look like scores of the same target. "
     note = f"{left}Name them in --features, beside --all-features, to keep them."
     assert read_features(models, "p_bold") == (["ratio", "x0", "x1"], (note,))
     # those that are judged are no features of each other
@@ -438,7 +438,7 @@ def test_scores_are_known_by_how_they_rank_too(models):
     for score, others in (("oak", "'elm', 'ash'"), ("ash", "'elm', 'oak'")):
         kept, notes = read_features("trees.csv", score)
         assert kept == ["ratio", "x0", "x1"]
-        assert notes[0].startswith(f"Columns {others} are left out of the features: they look like scores")
+        assert notes[0].startswith(f"Columns {others} are not used as features: they look like scores")
 
 
 @pytest.mark.parametrize(
@@ -471,12 +471,12 @@ def test_a_feature_in_the_unit_interval_that_the_score_lacks_is_kept():
 
 
 def test_explicit_features_that_are_scores(models):
-    roles = reading.GivenRoles("y", ("p_bold", "p_true"), features=("p_true", "x0"))
-    found = reading.read_sample(models, roles, reading.ReadOptions())
+    roles = ReadOptions("y", ("p_bold", "p_true"), features=("p_true", "x0"))
+    found = reading.read_sample(models, roles)
     assert found.sample.X.columns == ["x0"]
-    assert found.notes == ("'p_true' is a score, and no feature.",)
+    assert found.notes == ("'p_true' is a score, not a feature.",)
     with pytest.raises(InputError) as error:
-        reading.read_sample(models, reading.GivenRoles("y", ("p_bold",), features=("p_bold",)), reading.ReadOptions())
+        reading.read_sample(models, ReadOptions("y", ("p_bold",), features=("p_bold",)))
     assert str(error.value) == (
         "features must not all be scores; got 'p_bold'. Name other columns in --features, or leave it out."
     )
@@ -492,7 +492,7 @@ def test_classes_of_another_model_are_no_features(here):
     pl.DataFrame({"y": y, **columns, **shares}).write_csv("classes.csv")
     kept, notes = read_features("classes.csv", "net_*")
     assert kept == ["share_a", "share_b", "share_c"]
-    assert notes[0].startswith("Columns 'old_a', 'old_b', 'old_c' are left out of the features")
+    assert notes[0].startswith("Columns 'old_a', 'old_b', 'old_c' are not used as features")
 
 
 # ── dead ends ───────────────────────────────────────────────────────────────────────────────────────
@@ -537,7 +537,7 @@ def test_the_demonstration_replaces_its_own_page_and_nothing_else(here, monkeypa
         def to_html(self):
             return "<html>ä</html>\n"
 
-    monkeypatch.setattr(_demo, "_reported", lambda *_: Found())
+    monkeypatch.setattr(_demo, "_make_report", lambda *_: Found())
     monkeypatch.setattr(_demo, "shorten", lambda _: None)
     monkeypatch.setattr(_demo, "emit", lambda *_: None)
     monkeypatch.setattr("dataclasses.replace", lambda found, **_: found)
@@ -726,7 +726,7 @@ def test_features_that_are_other_scores(models):
     """Everything about the outcome is in p_true; p_bold knows it all, so that no feature can add to it."""
     args = (models, "--target", "y", "--score", "p_bold", "--all-features", "--loss", "brier")
     made = call("diagnose", *args, "--format", "json")
-    assert "note: Columns 'p_true', 'p_noisy' are left out of the features" in made.stderr
+    assert "note: Columns 'p_true', 'p_noisy' are not used as features" in made.stderr
     answer = json.loads(made.stdout)
     assert contradictions(answer) == []
     found = answer["models"]["p_bold"]["losses"]["brier"]["terms"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def find_files(source: Any) -> tuple[list[str], str]:
         if not isinstance(path, (str, Path)) or not str(path):
             what = repr(path) if isinstance(path, str) else type(path).__name__
             refuse("a list of data must hold paths", what, "Put frames together with their engine first.")
-    found = each_once(file for path in named for file in _matching(str(path)))
+    found = each_once(file for path in named for file in match_files(str(path)))
     kinds = {FORMATS.get(Path(path).suffix.lower()) for path in found}
     if None in kinds or len(kinds) != 1:
         endings = sorted({Path(path).suffix for path in found})
@@ -48,8 +48,8 @@ def each_once(paths: Iterable[str]) -> list[str]:
     return list({os.path.realpath(path): path for path in reversed(list(paths))}.values())[::-1]
 
 
-def _matching(path: str) -> list[str]:
-    """Files that a path names: itself, those in its folder, or those that match."""
+def match_files(path: str, endings: Collection[str] = tuple(FORMATS)) -> list[str]:
+    """Files that a path names: itself, those in its folder with one of these endings, or those that match."""
     here = Path(path).expanduser()
     try:
         if here.is_file():
@@ -57,11 +57,11 @@ def _matching(path: str) -> list[str]:
     except OSError as error:  # a name that no file can have
         refuse("a path must name files that exist", f"{str(path)[:60]!r}… ({error.strerror})", "Check the path.")
     if here.is_dir():
-        inside = (p for p in here.rglob("*") if p.suffix.lower() in FORMATS and p.is_file())
+        inside = (p for p in here.rglob("*") if p.suffix.lower() in endings and p.is_file())
         some = sorted(str(p) for p in inside if not _hidden(p.relative_to(here)))
         if not some:
             refuse(
-                "a folder must hold files to read", f"{path!r}, which has none", f"They end in {', '.join(FORMATS)}."
+                "a folder must hold files to read", f"{path!r}, which has none", f"They end in {', '.join(endings)}."
             )
         return some
     some = sorted(p for p in glob.glob(str(here), recursive=True) if Path(p).is_file())  # noqa: PTH207 - absolute too

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -16,15 +17,15 @@ __all__ = ["COMMANDS", "main"]
 #: Every command: the module that holds it, and what it does. Nothing is loaded for ``--help`` but click.
 COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("_reports", "Write a report that can be handed over."),
-    "diagnose": ("_reports", "Print what is wrong with a score, and what to do about it."),
-    "compare": ("_reports", "Compare several scores of the same rows, term by term."),
+    "diagnose": ("_reports", "Print what is wrong with a score and what to do about it."),
+    "compare": ("_reports", "Compare several scores on the same rows, term by term."),
     "test": ("_tests", "Test calibration and, with features, grouping."),
-    "recalibrate": ("_maps", "Fit a recalibration map and keep it in a file."),
+    "recalibrate": ("_maps", "Fit a recalibration map and save it."),
     "apply": ("_maps", "Add recalibrated scores to a file."),
-    "export": ("_maps", "Write a recalibration map as SQL or as a table."),
-    "losses": ("_lists", "List the losses that can be named."),
-    "calibrators": ("_lists", "List the recalibration maps that can be named."),
-    "demo": ("_demo", "Show everything on bundled data."),
+    "export": ("_maps", "Write a recalibration map as SQL or as a lookup table."),
+    "losses": ("_lists", "List the available losses."),
+    "calibrators": ("_lists", "List the available recalibration maps."),
+    "demo": ("_demo", "Train, combine and report on models of bundled data."),
 }
 
 
@@ -37,8 +38,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(f"scoreprism.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
-        return found
+        command: click.Command = getattr(import_module(f"scoreprism.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -70,6 +71,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
 
     def main(self, *args: Any, **extra: Any) -> Any:
+        # polars gives back pages that it does not use: it would keep 200 MB of a million rows for ten seconds
+        os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
         standalone = extra.pop("standalone_mode", True)
         called: Any = super().main  # whose overloads are about standalone_mode
         with spelling(OPTION_OF):
@@ -80,11 +83,11 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="scoreprism", message="scoreprism %(version)s")
-@click.option("--debug", is_flag=True, envvar="SCOREPRISM_DEBUG", help="Show where an unexpected error came from.")
+@click.option("--debug", is_flag=True, envvar="SCOREPRISM_DEBUG", help="Show the traceback of an unexpected error.")
 def main(debug: bool) -> None:
     """
     Split a classifier's loss into what recalibration, a better model, or only better data can fix.
 
-    Results go to stdout, everything else to stderr. Exit codes: 0 done; 1 a gate failed; 2 a wrong call or data that
-    cannot be used; 70 an error of scoreprism itself; 130 interrupted.
+    Results go to stdout, everything else to stderr. Exit codes: 0 success; 1 a gate failed; 2 a wrong call or unusable
+    data; 70 an error of scoreprism itself; 130 interrupted.
     """

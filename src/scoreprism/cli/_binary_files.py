@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from scoreprism._core.checks import refuse
 from scoreprism._core.parquet_pages import read_footer, verify_pages
 from scoreprism.cli._polars_guards import GIGABYTE, require_room, translate_errors, try_arrow
@@ -33,8 +35,6 @@ class BinaryFile:
 
     def take(self, positions: Sequence[int]) -> Taken:
         """Columns by position, with their types; a page that differs from its checksum is refused."""
-        import polars as pl
-
         names, source, doubts, details = self.names, self.source, list[str](), dict[str, str]()
         wanted = sorted({*positions} or {0})
         if source.kind == "parquet":
@@ -43,17 +43,11 @@ class BinaryFile:
             doubts += [f"checksums are not verified, {pages.unread}"] if pages.unread else []
             details["checksums"] = str(pages)
             self._require_size([names[i] for i in wanted])
-        with translate_errors(_rule(source)):
-            if source.kind == "parquet":
-                frame = pl.read_parquet(_place(source), columns=wanted, glob=False)
-            elif source.kind == "arrow":
-                frame = pl.read_ipc(_place(source), columns=wanted)
-            else:
-                frame = pl.read_ipc_stream(_place(source), columns=wanted)
+        frame = _load(source, columns=wanted)
         self._require_fit(int(frame.estimated_size()), frame.height)
         if frame.height == 0:
             refuse("FILE must have at least one row", f"none in {quote(source.name)}", "Check how it was written.")
-        return Taken(frame.select(frame.get_column(names[i]).alias(str(i)) for i in positions), doubts, details)
+        return frame.select(frame.get_column(names[i]).alias(str(i)) for i in positions), doubts, details
 
     def _require_size(self, wanted: Sequence[str]) -> None:
         """Refuse columns that would not fit; a small file can promise a great many rows."""
@@ -68,11 +62,9 @@ class BinaryFile:
 
     def _require_fit(self, size: int, rows: int) -> None:
         if size > self.max_gigabytes * GIGABYTE:
-            refuse(
-                f"the columns read must take at most {self.max_gigabytes:g} GB in memory",
-                f"about {size / GIGABYTE:.3g} GB for {rows} rows of {quote(self.source.name)}",
-                "Name fewer columns, or raise --max-gigabytes.",
-            )
+            got = f"about {size / GIGABYTE:.3g} GB for {rows} rows of {quote(self.source.name)}"
+            rule = f"the columns read must take at most {self.max_gigabytes:g} GB in memory"
+            refuse(rule, got, "Name fewer columns, or raise --max-gigabytes.")
 
 
 def read_binary(source: Source, max_gigabytes: float) -> BinaryFile:
@@ -81,26 +73,15 @@ def read_binary(source: Source, max_gigabytes: float) -> BinaryFile:
         with source.open() as file:
             read_footer(file, source.name)
     else:
-        try_arrow(source.content or b"", source.kind, source.name, max_gigabytes)
-    schema = _read_schema(source)
+        try_arrow(source.content, source.kind, source.name, max_gigabytes)
+    schema = dict(_load(source, n_rows=0).schema)
     return BinaryFile(list(schema), schema, source, max_gigabytes)
 
 
-def _read_schema(source: Source) -> dict[str, Any]:
-    import polars as pl
-
-    with translate_errors(_rule(source)):
+def _load(source: Source, **options: Any) -> pl.DataFrame:
+    """What polars reads from the path itself, which it must not take for a pattern, or from the bytes."""
+    with translate_errors(f"{'a Parquet' if source.kind == 'parquet' else 'an Arrow'} file must be readable"):
         if source.kind == "parquet":
-            return dict(pl.scan_parquet(_place(source), glob=False).collect_schema())
-        if source.kind == "arrow":
-            return dict(pl.read_ipc_schema(_place(source)))
-        return dict(pl.read_ipc_stream(_place(source), n_rows=0).schema)
-
-
-def _rule(source: Source) -> str:
-    return f"{'a Parquet' if source.kind == 'parquet' else 'an Arrow'} file must be readable"
-
-
-def _place(source: Source) -> Any:
-    """What polars reads from: the path itself, which it must not take for a pattern, or the bytes."""
-    return source.path or io.BytesIO(source.content or b"")
+            return pl.read_parquet(source.path or io.BytesIO(source.content), glob=False, **options)
+        read = pl.read_ipc if source.kind == "arrow" else pl.read_ipc_stream
+        return read(io.BytesIO(source.content), **options)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._findings.wording import plural
 from scoreprism.cli._words import at, quote, several
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: How files spell "missing", in lower case.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "-", ".", "?", "<na>", "nat")
@@ -30,6 +28,7 @@ _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _QUARTER = re.compile(r"[0-9]{4}-?[Qq][1-4]")
 #: Labels up to this length are kept in an array of text; longer ones would make every row as long as the longest.
 _LONGEST = 64
+_NAME_TARGET = "Name the column of the outcomes."
 _USUAL_TIMES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
 
 
@@ -38,8 +37,6 @@ _USUAL_TIMES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
 
 def _to_strings(series: pl.Series, role: str) -> pl.Series:
     """A column as text without blanks around it: of a typed column, what a person would write."""
-    import polars as pl
-
     if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object):
         refuse(f"{role} must hold plain values", f"values of type {series.dtype}", "Split it into columns first.")
     return series.cast(pl.String).str.strip_chars()
@@ -60,8 +57,6 @@ def to_text(series: pl.Series, role: str, known: Collection[str] = ()) -> pl.Ser
 
 def to_array(series: pl.Series) -> NDArray[Any]:
     """A column without missing values as an array."""
-    import polars as pl
-
     if series.dtype != pl.String:
         return series.to_numpy()
     distinct = series.unique()
@@ -80,31 +75,31 @@ def to_segments(series: pl.Series, role: str) -> NDArray[Any]:
 # ── numbers ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _refuse_values(rule: str, values: pl.Series, places: Sequence[int], remedy: str) -> NoReturn:
+    """Refuse a column by the first value that does not fit, and how many there are."""
+    value = values[int(places[0])]
+    shown = quote(value) if isinstance(value, str) else repr(value)
+    refuse(rule, f"{shown} in {at(places[0])} ({plural(len(places), 'such value')})", remedy)
+
+
 def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
     """A column as finite numbers; null where a value is missing."""
-    import polars as pl
-
     if series.dtype.is_numeric() or series.dtype == pl.Null:
         numbers = series.cast(pl.Float64).fill_nan(None)
-        places = numbers.is_infinite().fill_null(value=False).arg_true()
-        if len(places):
-            got = f"{numbers[int(places[0])]} in {at(places[0])} ({plural(len(places), 'such value')})"
-            refuse(f"{role} must hold finite numbers", got, "Correct or drop these rows.")
+        infinite = numbers.is_infinite().fill_null(value=False).arg_true().to_list()
+        if infinite:
+            _refuse_values(f"{role} must hold finite numbers", numbers, infinite, "Correct or drop these rows.")
         return numbers
     if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
         refuse(f"{role} must hold numbers", f"values of type {series.dtype}", "Convert the column first.")
     numbers, bad = _parse_numbers(_to_strings(series, role), decimal_comma)
-    if len(bad):
-        value = str(series[bad[0]])
-        got = f"{quote(value)} in {at(bad[0])} ({plural(len(bad), 'such value')})"
-        refuse(f"{role} must hold numbers", got, _hint(value.strip(), decimal_comma))
+    if bad:
+        _refuse_values(f"{role} must hold numbers", series, bad, _hint(str(series[bad[0]]).strip(), decimal_comma))
     return numbers
 
 
 def _parse_numbers(strings: pl.Series, decimal_comma: bool) -> tuple[pl.Series, list[int]]:
     """Numbers, null where text is missing or bad; and where it is bad."""
-    import polars as pl
-
     written = strings
     if decimal_comma:  # a point is then a thousands separator, or a mistake: no guess
         points = strings.str.contains(".", literal=True).fill_null(value=False)
@@ -117,11 +112,11 @@ def _parse_numbers(strings: pl.Series, decimal_comma: bool) -> tuple[pl.Series, 
 
 def _hint(value: str, decimal_comma: bool) -> str:
     if value.endswith("%"):
-        return "Take the percent signs off, and divide by 100."
+        return "Remove the percent signs and divide by 100."
     if value.isascii() and value.lower().lstrip("+-") in {"inf", "infinity"}:
         return "Infinite numbers cannot be used: correct or drop these rows."
     if decimal_comma and "." in value:
-        return "With --decimal-comma no value may hold a point."
+        return "With --decimal-comma no value may contain a point."
     if "," in value and not decimal_comma:
         return "If this is a decimal comma, pass --decimal-comma."
     return f"Correct these values, or leave them empty and pass --drop-missing (missing: {', '.join(MISSING[1:8])})."
@@ -130,36 +125,27 @@ def _hint(value: str, decimal_comma: bool) -> str:
 def to_probabilities(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
     """A column as numbers in [0, 1]; percentages and log-odds are not guessed."""
     numbers = to_numbers(series, role, decimal_comma=decimal_comma)
-    outside = ((numbers < 0.0) | (numbers > 1.0)).arg_true()
-    if len(outside):
-        _refuse_outside(numbers, outside, role)
+    outside = ((numbers < 0.0) | (numbers > 1.0)).arg_true().to_list()
+    if outside:
+        low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
+        remedy = "A score must be a probability: if these are points, recalibrate them first."
+        if low >= -1e-6 and high <= 1.0 + 1e-6:
+            remedy = "If this is rounding, clip the values to [0, 1] first."
+        elif low < 0.0:
+            remedy = "If these are logits (log-odds), apply 1/(1+exp(-x)) first."
+        elif high <= 100.0:
+            remedy = "If these are percentages, divide them by 100 first."
+        got = f"{numbers[outside[0]]!r} in {at(outside[0])} ({len(outside)} of {len(numbers)} values outside)"
+        refuse(f"{role} must hold probabilities between 0 and 1", got, remedy)
     return numbers
-
-
-def _refuse_outside(numbers: pl.Series, outside: pl.Series, role: str) -> NoReturn:
-    low, high = (float(value) for value in (numbers.min(), numbers.max()))  # type: ignore[arg-type]
-    if low >= -1e-6 and high <= 1.0 + 1e-6:
-        remedy = "If this is rounding, cut the values off at 0 and 1 first."
-    elif low < 0.0:
-        remedy = "If these are logits (log-odds), apply 1/(1+exp(-x)) first."
-    elif high <= 100.0:
-        remedy = "If these are percentages, divide them by 100 first."
-    else:
-        remedy = "A score must be a probability: recalibrate it first if it is a number of points."
-    refuse(
-        f"{role} must hold probabilities between 0 and 1",
-        f"{numbers[int(outside[0])]!r} in {at(outside[0])} ({len(outside)} of {len(numbers)} values outside)",
-        remedy,
-    )
 
 
 def to_weights(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
     """A column as weights, none of which is negative, and not all zero."""
     numbers = to_numbers(series, role, decimal_comma=decimal_comma)
-    places = (numbers < 0.0).arg_true()
-    if len(places):
-        where = f"{numbers[int(places[0])]!r} in {at(places[0])} ({plural(len(places), 'such value')})"
-        refuse(f"{role} must hold weights of at least 0", where, "Use 0 to leave a row out.")
+    negative = (numbers < 0.0).arg_true().to_list()
+    if negative:
+        _refuse_values(f"{role} must hold weights of at least 0", numbers, negative, "Use 0 to leave a row out.")
     if not (numbers > 0.0).any():
         refuse(f"{role} must have a weight above 0", f"{len(numbers)} zeros", "Leave --weight out for equal weights.")
     return numbers
@@ -167,8 +153,6 @@ def to_weights(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Serie
 
 def to_feature(series: pl.Series, role: str, *, decimal_comma: bool) -> tuple[pl.Series, int | None]:
     """Numbers if every value that is there is one, else text; and the first that is none, if others are."""
-    import polars as pl
-
     if series.dtype == pl.Boolean or series.dtype.is_numeric() or series.dtype == pl.Null:
         return series.cast(pl.Float64).fill_nan(None), None
     if series.dtype.is_temporal():
@@ -185,10 +169,8 @@ def to_feature(series: pl.Series, role: str, *, decimal_comma: bool) -> tuple[pl
 
 def to_outcomes(series: pl.Series, role: str, known: Collection[str]) -> pl.Series:
     """Outcomes: integers, booleans or strings; null where one is missing, which `known` words are not."""
-    import polars as pl
-
     if series.dtype.is_temporal():
-        refuse(f"{role} must hold labels", f"values of type {series.dtype}", "Name the column of the outcomes.")
+        refuse(f"{role} must hold labels", f"values of type {series.dtype}", _NAME_TARGET)
     if series.dtype == pl.Boolean or series.dtype.is_integer():
         _require_few(series.drop_nulls().unique().sort().to_list(), role)
         return series
@@ -199,7 +181,7 @@ def to_outcomes(series: pl.Series, role: str, known: Collection[str]) -> pl.Seri
     if not distinct:
         words = [text for text in _to_strings(series, role).drop_nulls().unique().sort().to_list() if text]
         written = f", written {several(words, 5)}" if words else ""
-        remedy = "Name the column of the outcomes." + (" If these are labels, rename them." if words else "")
+        remedy = _NAME_TARGET + (" If these are labels, rename them." if words else "")
         refuse(f"{role} must hold labels", f"only missing values{written}", remedy)
     labels = _parse_labels(distinct, role)
     _require_few(labels, role)
@@ -221,19 +203,18 @@ def _parse_labels(distinct: Sequence[str], role: str) -> list[Any]:
         first = next(text for text in distinct if not _WHOLE.fullmatch(text))
         remedy = "Name the column of the outcomes: classes, not amounts."
         if all(0.0 <= float(text) <= 1.0 for text in distinct):
-            remedy = "Is this a column of scores? Name that of the outcomes; soft labels must be made 0 or 1 first."
+            remedy = "Are these scores? Name the column of the outcomes; soft labels must be rounded to 0 or 1 first."
         got = f"{quote(first)} among {plural(len(distinct), 'distinct number')}"
-        refuse(f"{role} must hold labels of classes", got, remedy)
+        refuse(f"{role} must hold class labels", got, remedy)
     return list(distinct)
 
 
 def _require_few(labels: Sequence[Any], role: str) -> None:
     if not labels:
-        refuse(f"{role} must hold labels", "only missing values", "Name the column of the outcomes.")
+        refuse(f"{role} must hold labels", "only missing values", _NAME_TARGET)
     if len(labels) > _MOST_CLASSES:
-        got = f"{len(labels)} distinct values: {several(labels, 5)}"
-        rule = f"{role} must hold at most {_MOST_CLASSES} classes"
-        refuse(rule, got, "Name the column of the outcomes, or join rare classes.")
+        rule, got = f"{role} must hold at most {_MOST_CLASSES} classes", f"{len(labels)} distinct values"
+        refuse(rule, f"{got}: {several(labels, 5)}", "Name the column of the outcomes, or merge rare classes.")
 
 
 def is_integer(text: str) -> bool:
@@ -257,8 +238,6 @@ def match_label(text: str, labels: Sequence[Any]) -> Any:
 
 def to_times(series: pl.Series, role: str, form: str | None) -> pl.Series:
     """Times: dates, or integers and quarters that are in order as they are."""
-    import polars as pl
-
     if series.dtype.is_integer() and form is None:
         return series.cast(pl.Int64)
     if series.dtype in (pl.Date, pl.Datetime):
@@ -296,13 +275,13 @@ def _parse_times(texts: list[str], strings: pl.Series, role: str, form: str | No
     zoned = [time for time in times if time.tzinfo is not None]
     if 0 < len(zoned) < len(times):
         got = f"{len(zoned)} of {len(times)} with one"
-        refuse(f"{role} must have a time zone everywhere or nowhere", got, "Add it.")
+        refuse(f"{role} must have a time zone everywhere or nowhere", got, "Add the missing ones.")
     return [time.astimezone(UTC).replace(tzinfo=None) for time in times] if zoned else times
 
 
 def _refuse_time(text: str, strings: pl.Series, role: str, form: str | None) -> NoReturn:
     got = f"{quote(text)} in {at((strings == text).arg_true()[0])}"
     if form is not None:
-        refuse(f"{role} must hold times written as {quote(form)}", got, "Correct the values or --time-format.")
-    remedy = "Pass --time-format, for example '%d/%m/%Y' for 03/04/2024 on the third of April."
+        refuse(f"{role} must hold times in the format {quote(form)}", got, "Correct the values or --time-format.")
+    remedy = "Pass --time-format, for example '%d/%m/%Y' if 03/04/2024 is the third of April."
     refuse(f"{role} must hold ISO dates (2024-04-03) or whole numbers", got, remedy)

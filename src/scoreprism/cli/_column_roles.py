@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NoReturn
 
 from scoreprism._core.checks import refuse
@@ -20,8 +21,8 @@ _JOINTS = "_-. :/"
 
 
 @dataclass(frozen=True)
-class GivenRoles:
-    """Which columns are what, as the user named them."""
+class ReadOptions:
+    """Which columns are what, as the user named them, and how the file is read."""
 
     target: str | None = None  # outcomes
     scores: tuple[str, ...] = ()  # models: a column each, or "p_*" or "p_a,p_b,p_c" for one of several classes
@@ -35,6 +36,19 @@ class GivenRoles:
     weight: str | None = None
     pos_label: str | None = None  # the label that scores of one column speak of
     groups: str | None = None  # what rows have in common that are not independent
+    delimiter: str | None = None  # between fields; None looks at the first lines
+    decimal_comma: bool = False  # whether "0,5" is a half
+    encoding: str = "utf-8"  # of text
+    drop_missing: bool = False  # whether rows with missing values in the columns named are dropped
+    as_given: bool = False  # whether a score that falls with its class is taken as it is
+    max_gigabytes: float = 8.0  # more than this is refused
+    time_format: str | None = None  # how times are written, as in `datetime.strptime`; None for ISO 8601
+    strict: bool = False  # whether a file that may not be complete is refused
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ReadOptions:
+        """From the options of a command, of which some are about other things."""
+        return cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
 
     @property
     def single(self) -> dict[str, str]:
@@ -61,7 +75,7 @@ class Names:
         if name not in self._place:
             _refuse_column(name, self.all, role)
         if name in self.twice:
-            refuse("a column that is used must have a name of its own", f"{quote(name)} twice", "Rename one of them.")
+            refuse("a column in use must have a unique name", f"{quote(name)} twice", "Rename one of them.")
         return self._place[name]
 
     def of(self, positions: Iterable[int]) -> list[str]:
@@ -71,7 +85,7 @@ class Names:
     def require_distinct(self) -> None:
         """Refuse names that occur twice, where every column is kept."""
         if self.twice:
-            rule = "columns that are written again must have names of their own"
+            rule = "columns that are written back must have unique names"
             refuse(rule, f"{several(self.twice)} twice", "Rename one of them.")
 
 
@@ -82,9 +96,9 @@ def _refuse_column(name: str, names: Sequence[str], role: str) -> NoReturn:
     near = list(dict.fromkeys([*alike, *difflib.get_close_matches(name, names[:1000], n=3, cutoff=0.6)]))[:3]
     hint = f"Did you mean {' or '.join(map(quote, near))}? " if near else ""
     if names and all(_is_number(other) for other in names):
-        hint = "The first line must hold the names of the columns. "
+        hint = "The first line must hold the column names. "
     elif len(names) == 1:
-        hint += "If a sign separates fields, pass it as --delimiter. "
+        hint += "If another character separates the fields, pass it as --delimiter. "
     refuse(f"{role} must be a column of the file", quote(name), f"{hint}The columns are {several(names)}.")
 
 
@@ -116,7 +130,7 @@ def find_scores(given: Sequence[str], names: Sequence[str]) -> list[Score]:
     for word in given:
         score = _find_score(word, names, "--score")
         if any(other.columns == score.columns for other in found):
-            refuse("a score must be named once", f"{quote(word)} twice", "Take one of them out.")
+            refuse("a score must be named once", f"{quote(word)} twice", "Remove one of them.")
         if any(other.name == score.name for other in found):
             score = replace(score, name=word)
         found.append(score)
@@ -132,8 +146,8 @@ def find_models(given: Sequence[str], names: Sequence[str], apart: Collection[in
         else:
             columns = tuple(i for i in _match(word, names) if i not in apart)
         if not columns:
-            got = f"{quote(word)}, which fits none without another role"
-            refuse("--models must fit a column", got, f"The columns are {several(names)}.")
+            got = f"{quote(word)}, which matches none without another role"
+            refuse("--models must match a column", got, f"The columns are {several(names)}.")
         found |= {i: Score(names[i], (i,)) for i in columns if i not in apart}
     return list(found.values())
 
@@ -145,7 +159,7 @@ def _find_score(word: str, names: Sequence[str], option: str) -> Score:
     if word.count("*") == 1:
         return _find_pattern(word, names)
     if "*" in word:
-        refuse("a pattern of scores must have one *", quote(word), "For example 'p_*'.")
+        refuse("a pattern of scores must have exactly one *", quote(word), "For example 'p_*'.")
     parts = [part if part in names else part.strip() for part in word.split(",")]
     if len(parts) == 1:
         _refuse_column(word, names, option)
@@ -153,7 +167,7 @@ def _find_score(word: str, names: Sequence[str], option: str) -> Score:
         if part not in names:
             _refuse_column(part, names, f"each name in {option}")
     if len(set(parts)) < len(parts):
-        refuse("a list of scores must name each column once", quote(word), "Take the second one out.")
+        refuse("a list of scores must name each column once", quote(word), "Remove the duplicate.")
     common = os.path.commonprefix(parts)  # noqa: RUF071 - names, not paths
     cut = max(common.rfind(joint) + 1 for joint in _JOINTS) or len(common)
     if any(len(part) == cut for part in parts):
@@ -167,9 +181,11 @@ def _find_pattern(word: str, names: Sequence[str]) -> Score:
     before, _, after = word.partition("*")
     fits = _match(word, names)
     if len(fits) < 2:
-        got = f"{quote(word)}, which fits {plural(len(fits), 'column')}"
+        got = f"{quote(word)}, which matches {plural(len(fits), 'column')}"
         hint = "If each column is a model of its own, pass --models. " if fits else ""
-        refuse("a pattern of scores must fit a column of each class", got, f"{hint}The columns are {several(names)}.")
+        refuse(
+            "a pattern of scores must match a column for each class", got, f"{hint}The columns are {several(names)}."
+        )
     classes = tuple(names[i][len(before) : len(names[i]) - len(after)] for i in fits)
     return Score(before.rstrip(_JOINTS) or after.lstrip(_JOINTS) or word, tuple(fits), classes)
 
@@ -185,76 +201,78 @@ def _match(word: str, names: Sequence[str]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class FoundRoles:
+class Roles:
     """Columns in their roles."""
 
-    roles: GivenRoles  # what was named, or taken for named
+    given: ReadOptions  # what was named, or taken for named
     names: Names  # the columns of the file
     scores: list[Score]  # the models
     features: list[int]  # positions of the features
     notes: list[str]  # what a user should know
 
-    @property
+    @cached_property
     def required(self) -> dict[int, str]:
         """Columns in which no value may be missing, and their roles."""
-        found = {i: "score" for score in self.scores for i in score.columns}
-        return found | {self.names[name]: role for role, name in self.roles.single.items()}
+        scores = {i: "score" for score in self.scores for i in score.columns}
+        return scores | {self.names[name]: role for role, name in self.given.single.items()}
 
     @property
     def used(self) -> list[int]:
         """Positions of all columns that have a role."""
-        return sorted({*self.required, *self.features, *(self.names[name] for name in self.roles.segments)})
+        return sorted({*self.required, *self.features, *(self.names[name] for name in self.given.segments)})
 
-    def describe(self, features: Iterable[str]) -> dict[str, Any]:
+    def describe(self, i: int) -> str:
+        """A column that no value may be missing in, with its role."""
+        return f"{self.required[i]} {quote(self.names.all[i])}"
+
+    def to_dict(self, features: Iterable[str]) -> dict[str, Any]:
         """Names in their roles, as plain values; those of the features that were kept."""
-        found: dict[str, Any] = dict(self.roles.single)
-        found["scores"] = {score.name: self.names.of(score.columns) for score in self.scores}
-        kept = {"features": list(features), "segments": list(self.roles.segments)}
-        return found | {role: names for role, names in kept.items() if names}
+        scores = {score.name: self.names.of(score.columns) for score in self.scores}
+        several = {"features": list(features), "segments": list(self.given.segments)}
+        return {**self.given.single, "scores": scores, **{role: names for role, names in several.items() if names}}
 
 
-def find_roles(roles: GivenRoles, names: Sequence[str], *, need_target: bool) -> FoundRoles:
+def find_roles(given: ReadOptions, names: Sequence[str], *, need_target: bool) -> Roles:
     """Find every column that was named."""
     columns, notes = Names(names), list[str]()
-    if need_target and not (roles.target is not None and (roles.scores or roles.models)):
-        roles = _take_language_model(roles, columns, notes)
-    scores = find_scores(roles.scores, columns.all)
-    named = [*roles.single.values(), *roles.segments, *roles.features]
+    if need_target and not (given.target is not None and (given.scores or given.models)):
+        given = _take_language_model(given, columns, notes)
+    scores = find_scores(given.scores, columns.all)
+    named = [*given.single.values(), *given.segments, *given.features]
     apart = {i for score in scores for i in score.columns} | {columns[name] for name in named if name in columns}
-    scores += find_models(roles.models, columns.all, apart)
-    judged = [columns.find(columns.all[i], "--score") for score in scores for i in score.columns]
-    single = {role: columns.find(name, f"--{role}") for role, name in roles.single.items()}
-    segments = [columns.find(name, "--segment") for name in roles.segments]
-    _require_apart(roles, judged, single, segments)
-    features = _find_features(roles, columns, {*judged, *single.values(), *segments}, set(judged), notes)
-    return FoundRoles(roles, columns, scores, features, notes)
+    scores += find_models(given.models, columns.all, apart)
+    scored = [columns.find(columns.all[i], "--score") for score in scores for i in score.columns]
+    single = {role: columns.find(name, f"--{role}") for role, name in given.single.items()}
+    segments = [columns.find(name, "--segment") for name in given.segments]
+    _require_apart(given, scored, single, segments)
+    features = _find_features(given, columns, {*scored, *single.values(), *segments}, set(scored), notes)
+    return Roles(given, columns, scores, features, notes)
 
 
-def _require_apart(roles: GivenRoles, judged: list[int], single: dict[str, int], segments: list[int]) -> None:
+def _require_apart(given: ReadOptions, scored: list[int], single: dict[str, int], segments: list[int]) -> None:
     """Refuse columns in two roles that cannot be one thing; groups may be segments too."""
-    taken = [*judged, *single.values()]
-    for role in ("target", "time", "weight", "groups"):
-        if role in single and [*taken, *(segments if role != "groups" else ())].count(single[role]) > 1:
-            refuse(f"the column of --{role} must have no other role", quote(roles.single[role]), "Name another column.")
-    for role in ("q", "latent"):
-        if single.get(role) in judged:
-            refuse(
-                f"--{role} must not be a score that is judged by it", quote(roles.single[role]), "Name another column."
-            )
+    taken = [*scored, *single.values()]
+    for role, i in single.items():
+        if role in ("q", "latent"):
+            if i in scored:
+                rule = f"--{role} must not be a score that is judged by it"
+                refuse(rule, quote(given.single[role]), "Name another column.")
+        elif [*taken, *(segments if role != "groups" else ())].count(i) > 1:
+            refuse(f"the column of --{role} must have no other role", quote(given.single[role]), "Name another column.")
 
 
-def _take_language_model(roles: GivenRoles, columns: Names, notes: list[str]) -> GivenRoles:
+def _take_language_model(given: ReadOptions, columns: Names, notes: list[str]) -> ReadOptions:
     """The columns that language models are judged by, where nothing was named, or one of the two everybody uses."""
-    silent = roles.scores in ((), ("confidence",)) and not roles.models and roles.target in (None, "correct")
+    silent = given.scores in ((), ("confidence",)) and not given.models and given.target in (None, "correct")
     if not (silent and "confidence" in columns and "correct" in columns):
-        _refuse_unnamed(roles, columns, silent)
-    notes.append("Columns 'confidence' and 'correct' are taken for score and target.")
-    return replace(roles, target="correct", scores=("confidence",))
+        _refuse_unnamed(given, columns, silent)
+    notes.append("Columns 'confidence' and 'correct' are used as score and target.")
+    return replace(given, target="correct", scores=("confidence",))
 
 
-def _refuse_unnamed(roles: GivenRoles, columns: Names, silent: bool) -> NoReturn:
-    given = {"--target": roles.target, "--score": roles.scores or roles.models}
-    missing = " and ".join(f"no {option}" for option, there in given.items() if not there)
+def _refuse_unnamed(given: ReadOptions, columns: Names, silent: bool) -> NoReturn:
+    named = {"--target": given.target, "--score": given.scores or given.models}
+    missing = " and ".join(f"no {option}" for option, there in named.items() if not there)
     folded = {name.strip().casefold(): name for name in columns.all}
     hint = ""
     if silent and {"confidence", "correct"} <= folded.keys():
@@ -262,19 +280,21 @@ def _refuse_unnamed(roles: GivenRoles, columns: Names, silent: bool) -> NoReturn
     refuse("a target and a score must be named", missing, f"{hint}The columns are {several(columns.all)}.")
 
 
-def _find_features(roles: GivenRoles, columns: Names, taken: set[int], judged: set[int], notes: list[str]) -> list[int]:
-    features = [columns.find(name, "--features") for name in dict.fromkeys(roles.features)]
-    if roles.target in roles.features:
-        refuse("the target must not be a feature", quote(roles.target), "Take it out of --features.")
-    if roles.all_features:
+def _find_features(
+    given: ReadOptions, columns: Names, taken: set[int], scored: set[int], notes: list[str]
+) -> list[int]:
+    features = [columns.find(name, "--features") for name in dict.fromkeys(given.features)]
+    if given.target in given.features:
+        refuse("the target must not be a feature", quote(given.target), "Remove it from --features.")
+    if given.all_features:
         known = taken | set(features)
         features += [columns.find(name, "--all-features") for i, name in enumerate(columns.all) if i not in known]
         if not features:
             refuse("--all-features must find some", "no column without another role", "Leave it out.")
-    both = judged & set(features)
+    both = scored & set(features)
     if both:
         which = several(columns.of(sorted(both)))
         if both == set(features):
             refuse("features must not all be scores", which, "Name other columns in --features, or leave it out.")
-        notes.append(f"{which} {'is a score, and no feature' if len(both) == 1 else 'are scores, and no features'}.")
+        notes.append(f"{which} {'is a score, not a feature' if len(both) == 1 else 'are scores, not features'}.")
     return [i for i in features if i not in both]

@@ -7,20 +7,19 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism._document.model import Callout, Document
-from scoreprism.cli._process import complain, debugging, legible, one_line, to_stderr, visible
+from scoreprism.cli._process import GATE, complain, is_debugging, to_stderr
+from scoreprism.cli._words import legible, one_line, visible
 
 if TYPE_CHECKING:
+    from scoreprism._document.model import Block, Document, Origin, Table
     from scoreprism._document.terminal import Span
     from scoreprism._findings.finding import Finding
-    from scoreprism.report import Report
 
 #: Columns of a table that goes to a file or a pipe; and the fewest and the most that anybody gets.
 _WIDTH, _LEAST, _MOST = 100, 40, 200
@@ -28,38 +27,51 @@ _WIDTH, _LEAST, _MOST = 100, 40, 200
 _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
 
 
-@dataclass(frozen=True)
-class Voice:
-    """What is said beside the results, on stderr."""
+# ── stderr ──────────────────────────────────────────────────────────────────────────────────────────
 
-    quiet: bool = False  # whether nothing is said but errors
 
-    def say(self, text: str) -> None:
-        """Print a line, unless quiet."""
-        from scoreprism._core.progress import paused
+def _is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get("quiet"))
 
-        if not self.quiet:
-            with paused():
-                to_stderr(one_line(text))
 
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Say warnings in one line each, once, as they come; silent ones keep the bars of long work away too."""
-        from scoreprism._core.progress import hidden
+def say(text: str) -> None:
+    """Print a line, unless --quiet was given."""
+    from scoreprism._core.progress import paused
 
-        said: set[str] = set()
+    if not _is_quiet():
+        with paused():
+            to_stderr(one_line(text))
 
-        def said_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-            text = one_line(str(message))
-            if text not in said and (debugging() or not issubclass(category, _FOR_DEVELOPERS)):
-                said.add(text)
-                self.say(f"warning: {text}")
 
-        with warnings.catch_warnings(), hidden(self.quiet):
-            warnings.simplefilter("always")
-            warnings.showwarning = said_once
-            yield
+@contextlib.contextmanager
+def show_warnings() -> Iterator[None]:
+    """Print warnings in one line each, once, as they come; --quiet silences them and the bars of long work."""
+    from scoreprism._core.progress import hidden
 
+    quiet, printed = _is_quiet(), set[str]()
+
+    def print_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        text = one_line(str(message))
+        if not quiet and text not in printed and (is_debugging() or not issubclass(category, _FOR_DEVELOPERS)):
+            printed.add(text)
+            say(f"warning: {text}")
+
+    with warnings.catch_warnings(), hidden(quiet):
+        warnings.simplefilter("always")
+        warnings.showwarning = print_once
+        yield
+
+
+def fail_gates(failures: Sequence[Finding]) -> None:
+    """End with exit code 1 if a gate failed, after everything was printed."""
+    for one in failures:
+        complain(one.text, "gate failed")
+    if failures:
+        raise click.exceptions.Exit(GATE)
+
+
+# ── stdout ──────────────────────────────────────────────────────────────────────────────────────────
 
 #: How the spans of a document look on a terminal that has colours.
 _STYLES: dict[str, dict[str, Any]] = {
@@ -71,21 +83,33 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 
 
+def make_answer(
+    kind: str, headline: str, table: Table, *, more: Sequence[Block] = (), origin: Origin | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Document:  # fmt: skip
+    """A document of one table, for commands that make no whole report."""
+    from scoreprism._document.model import Document, Origin, Section
+    from scoreprism._document.versions import versions
+
+    section = Section(kind, "", (), (table, *more))
+    title = f"scoreprism: {kind}"
+    return Document(kind, title, headline, (section,), origin or Origin(), dict(settings or {}), versions())
+
+
 def emit(document: Document, form: str) -> None:
     """Print a document: on a terminal in its width and colours, no trailing blanks, no crash on a sign it lacks."""
-    if form == "table":
-        from scoreprism._document.terminal import render_lines, trim_line
-
-        for line in render_lines(document, _width()):
-            text = "".join(_style(span) for span in trim_line(line))
-            click.echo(legible(text, sys.stdout), color=None if not os.environ.get("NO_COLOR") else False)
+    if form != "table":
+        emit_bytes(_render(document, form))
         return
-    emit_bytes(_render(document, form))
+    from scoreprism._document.terminal import render_lines, trim_line
+
+    for line in render_lines(document, _width()):
+        text = "".join(_style(span) for span in trim_line(line))
+        click.echo(legible(text, sys.stdout), color=None if not os.environ.get("NO_COLOR") else False)
 
 
 def _style(span: Span) -> str:
-    look = _STYLES.get(span.style)
-    return click.style(span.text, **look) if look else span.text
+    return click.style(span.text, **_STYLES[span.style]) if span.style in _STYLES else span.text
 
 
 def _render(document: Document, form: str) -> str:
@@ -102,15 +126,6 @@ def _render(document: Document, form: str) -> str:
         return str(document.to_csv())
     tables = document.tables
     return render_csv(tables.get("differences", next(iter(tables.values()))))
-
-
-def shorten(report: Report) -> Report:
-    """What fits on a screen: the verdict's findings, and one table."""
-    verdict = report["verdict"]
-    key = "glance" if len(report.models) > 1 else "terms"
-    about, *blocks = verdict.blocks
-    kept = [about, *(block for block in blocks if isinstance(block, Callout) or getattr(block, "key", "") == key)]
-    return replace(report, sections=(replace(verdict, title="", blocks=tuple(kept)),))
 
 
 def emit_bytes(text: str) -> None:
@@ -132,21 +147,24 @@ def _width() -> int:
     return min(max(width, _LEAST), _MOST)
 
 
-def outputs(paths: tuple[str, ...], *, force: bool, inputs: tuple[str, ...] = ()) -> list[Path]:
-    """Files to write, checked before any work is done."""
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_outputs(*paths: str | None, force: bool, inputs: Sequence[str] = ()) -> list[Path]:
+    """Files to write, checked before any work is done; None is none."""
     from scoreprism._core.atomic_files import require_writable
 
-    found = [Path(path) for path in paths]
-    for i, path in enumerate(paths):
-        for other in paths[:i]:
+    wanted = [path for path in paths if path is not None]
+    for i, path in enumerate(wanted):
+        for other in wanted[:i]:
             if _same(path, other):
-                raise click.UsageError(f"files to write must differ; got {other!r} and {path!r}, which are the same")
+                raise click.UsageError(f"output files must differ; got {other!r} and {path!r}, which are the same file")
         for other in inputs:
             if _same(path, "/dev/stdin" if other == "-" else other):
-                raise click.UsageError(f"a file that is read must not be replaced; got {path!r}. Use another path")
-    for target in found:
-        require_writable(target, overwrite=force)
-    return found
+                raise click.UsageError(f"an input file must not be overwritten; got {path!r}. Use another path")
+    for path in wanted:
+        require_writable(path, overwrite=force)
+    return [Path(path) for path in wanted]
 
 
 def _same(one: str, other: str) -> bool:
@@ -159,14 +177,8 @@ def _same(one: str, other: str) -> bool:
         return False
 
 
-def fail_gates(failures: Sequence[Finding]) -> None:
-    """End with exit code 1 if a gate failed, after everything was printed."""
-    for one in failures:
-        complain(one.text, "gate failed")
-    if failures:
-        raise click.exceptions.Exit(1)
+def write_output(target: Path, text: str, *, force: bool) -> None:
+    """Write a text, whole or not at all, and say where."""
+    from scoreprism._core.atomic_files import write_text
 
-
-def plain_settings(**settings: Any) -> dict[str, Any]:
-    """Settings that were made; those left alone are left out."""
-    return {name: value for name, value in settings.items() if value is not None}
+    say(f"wrote {write_text(target, lambda: text, overwrite=force)}")

@@ -49,23 +49,17 @@ def translate_errors(rule: str) -> Iterator[None]:
     """Refuse what polars cannot read, in our words; its panics are no Exception and talk on stderr."""
     import polars as pl
 
-    remedy = "It may be damaged: check how it was written."
     try:
         with _silent_stderr():
             yield
     except InputError:
         raise
-    except (pl.exceptions.PolarsError, OSError, MemoryError) as error:
-        refuse(rule, _first_line(error), remedy)
     except BaseException as error:  # a panic of Rust is a BaseException, and its class has no stable place
-        if type(error).__name__ != "PanicException":
+        known = isinstance(error, (pl.exceptions.PolarsError, OSError, MemoryError))
+        if not known and type(error).__name__ != "PanicException":
             raise
-        refuse(rule, _first_line(error), remedy)
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return quote(text.splitlines()[0] if text else type(error).__name__)
+        text = str(error).strip() or type(error).__name__
+        refuse(rule, quote(text.splitlines()[0]), "It may be damaged: check how it was written.")
 
 
 @contextmanager
@@ -101,11 +95,9 @@ def try_arrow(content: bytes, kind: str, name: str, max_gigabytes: float) -> Non
     )
     if child.returncode:
         lines = child.stdout.decode("utf-8", errors="replace").strip().splitlines()
-        refuse(
-            f"an Arrow file must be readable in {max_gigabytes:g} GB",
-            quote(lines[0]) if lines else f"lengths beyond that in {quote(name)}",
-            "It may be damaged: write it again, or raise --max-gigabytes.",
-        )
+        got = quote(lines[0]) if lines else f"lengths beyond that in {quote(name)}"
+        remedy = "It may be damaged: write it again, or raise --max-gigabytes."
+        refuse(f"an Arrow file must be readable in {max_gigabytes:g} GB", got, remedy)
 
 
 # ── limits on memory (ulimit -v), at which polars ends the process or hangs ─────────────────────────
@@ -131,11 +123,8 @@ def require_room(size: float) -> None:
 
 
 def _refuse_limit(need: float, limit: float) -> None:
-    refuse(
-        f"a limit on memory must leave room for FILE, which needs about {need / _MEGABYTE:.0f} MB",
-        f"a limit of {limit / _MEGABYTE:.0f} MB (ulimit -v)",
-        "Raise the limit, or pass fewer rows at a time.",
-    )
+    rule = f"the memory limit must leave room for FILE, which needs about {need / _MEGABYTE:.0f} MB"
+    refuse(rule, f"a limit of {limit / _MEGABYTE:.0f} MB (ulimit -v)", "Raise the limit, or pass fewer rows at a time.")
 
 
 def _memory_limit() -> int | None:

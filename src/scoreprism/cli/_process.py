@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 import click
 
+from scoreprism.cli._words import legible, one_line
+
 #: The end of the year 9999, the last that Python knows.
 _LAST_SECOND = 253_402_300_799
 #: Exit codes beside 0.
@@ -59,14 +61,14 @@ def _require_environment() -> None:
 class _Closed(io.RawIOBase):
     """A stdout that was closed before we came: the first to write to it learns so, not the interpreter at its end."""
 
-    told = False
+    is_known = False
 
     def writable(self) -> bool:
         return True
 
     def write(self, block: Any) -> int:
-        if not self.told:
-            self.told = True
+        if not self.is_known:
+            self.is_known = True
             raise OSError(errno.EBADF, "stdout is closed")
         return len(block)
 
@@ -104,53 +106,50 @@ def _code(command: Callable[[], Any]) -> int:
     try:
         _require_environment()
         code = command()
-    except click.ClickException as error:
-        return _explained(error)
-    except (click.Abort, KeyboardInterrupt):
-        return _said("interrupted", INTERRUPTED)
-    except Terminated:
-        return _said("terminated", TERMINATED)
+        return code if isinstance(code, int) else 0
+    except SystemExit:
+        raise
     except ClosedPipe:
         return PIPE
-    except OSError as error:
-        return _said(_words(error), USAGE)
-    except MemoryError:
-        return _said("memory ran out. Pass fewer rows or columns, or use a larger machine.", USAGE)
     except BaseException as error:  # noqa: BLE001 - nobody shall see a traceback who did not ask for it
-        return _failed(error)
-    return code if isinstance(code, int) else 0
+        code, text = _explain(error)
+        if code == BUG and is_debugging():
+            import traceback
+
+            traceback.print_exception(error)
+        else:
+            complain(text)
+        return code
 
 
-def _failed(error: BaseException) -> int:
-    """Our own refusals in one line; anything else is a bug, and says how to report it."""
-    if isinstance(error, SystemExit):
-        raise error
-    exceptions = sys.modules.get("scoreprism.exceptions")  # not loaded: then it is none of ours
+def _explain(error: BaseException) -> tuple[int, str]:
+    """An exit code, and what went wrong in one line."""
+    exceptions = sys.modules.get("scoreprism.exceptions")  # not loaded: then the error is none of ours
     if exceptions is not None and isinstance(error, exceptions.ScoreprismError):
-        return _said(str(error), USAGE)
-    if debugging():
-        import traceback
-
-        traceback.print_exception(error)
-        return BUG
-    return _said(
-        f"unexpected {type(error).__name__}: {error}. This is a bug in scoreprism; please report it with what "
-        "`scoreprism --debug …` prints",
-        BUG,
+        return USAGE, str(error)
+    if isinstance(error, click.ClickException):
+        return USAGE, _explain_call(error)
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+        return INTERRUPTED, "interrupted"
+    if isinstance(error, Terminated):
+        return TERMINATED, "terminated"
+    if isinstance(error, OSError):
+        return USAGE, f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+    if isinstance(error, MemoryError):
+        return USAGE, "out of memory. Pass fewer rows or columns, or use a larger machine."
+    return BUG, (
+        f"unexpected {type(error).__name__}: {error}. This is a bug in scoreprism; please report it with the output of "
+        "`scoreprism --debug …`"
     )
 
 
-def debugging() -> bool:
-    """Whether tracebacks were asked for, as an option or in the environment."""
-    return "--debug" in sys.argv[1:2] or os.environ.get("SCOREPRISM_DEBUG", "").lower() in {"1", "true", "yes", "on"}
-
-
-def _explained(error: click.ClickException) -> int:
-    """A wrong call in one line, with the command whose help to read."""
+def _explain_call(error: click.ClickException) -> str:
+    """A wrong call, with the command whose help to read."""
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and context is not None and error.option_name in _MEANT:
         has = {name for option in context.command.params for name in option.opts}
-        error.possibilities = [name for name in _MEANT[error.option_name] if name in has]
+        meant = " or ".join(name for name in _MEANT[error.option_name] if name in has)
+        error = click.UsageError(error.message + f" Did you mean {meant}?" * bool(meant), context)
     text = error.format_message().rstrip()
     text = text if text.endswith((".", "?", ")")) else f"{text}."
     example = getattr(getattr(context, "command", None), "example", "")
@@ -158,40 +157,17 @@ def _explained(error: click.ClickException) -> int:
         text = f"{text} For example '{example}'."
     if isinstance(error, click.UsageError) and context is not None:
         text = f"{text} See '{context.command_path} --help'."
-    return _said(text, USAGE)
+    return text
 
 
-def _words(error: OSError) -> str:
-    where = f": {error.filename}" if error.filename else ""
-    return f"{error.strerror or error}{where}"
-
-
-def _said(text: str, code: int) -> int:
-    complain(text)
-    return code
+def is_debugging() -> bool:
+    """Whether tracebacks were asked for, as an option or in the environment."""
+    return "--debug" in sys.argv[1:2] or os.environ.get("SCOREPRISM_DEBUG", "").lower() in {"1", "true", "yes", "on"}
 
 
 def complain(text: str, kind: str = "error") -> None:
     """One line on stderr that ``--quiet`` does not silence."""
     to_stderr(f"{kind}: {one_line(text)}")
-
-
-def one_line(text: str) -> str:
-    """A text on one line, without signs that would move the cursor of a terminal."""
-    return visible(" ".join(text.split()))
-
-
-def visible(text: str) -> str:
-    """A text without signs that would move the cursor of a terminal: their codes instead."""
-    return "".join(
-        sign if sign.isprintable() or sign == "\t" else sign.encode("unicode_escape").decode() for sign in text
-    )
-
-
-def legible(text: str, stream: Any) -> str:
-    """A text that a stream can encode: signs it does not have become question marks."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return text.encode(encoding, errors="replace").decode(encoding)
 
 
 class ClosedPipe(BaseException):

@@ -2,67 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism._findings.finding import Finding, of_severity
-from scoreprism.cli._options import (
-    CLUSTER,
-    FEATURES,
-    FORCE,
-    GATES,
-    JUDGED,
-    KNOWN,
-    MODELS,
-    NUMBERS,
-    PARTS,
-    RANDOM,
-    READING,
-    SCALE,
-    SHOWN,
-    Asked,
-    Command,
-    Option,
-    options,
-)
-from scoreprism.cli._output import Voice, emit, fail_gates, outputs, shorten
-from scoreprism.cli._scale import Call, at_scale, summed
-from scoreprism.cli._summaries import keep_section, summarized
-from scoreprism.cli._types import FILE
+from scoreprism.cli import _options as opt
+from scoreprism.cli._output import check_outputs, emit, fail_gates, say, write_output
+from scoreprism.cli._scale import ReadSums, SumsCall, is_at_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scoreprism import Sample
-    from scoreprism.report import Report
+    from scoreprism._findings.finding import Finding
+    from scoreprism.calibrators import Calibrator
+    from scoreprism.cli._read_sample import ReadSample
+    from scoreprism.decomposition import Decomposition
+    from scoreprism.report import ModelResult, Report
 
-_FILE = click.argument("file", type=FILE)
-_FILES = click.argument("files", type=FILE, nargs=-1, metavar="FILE...")
-_TITLE = click.option("--title", cls=Option, section="Output", help="Report title.")
-_FULL = click.option(
-    "--full", is_flag=True, cls=Option, section="Output", help="Print all sections, not the verdict alone."
-)
-_COLUMNS = (JUDGED, MODELS, FEATURES, KNOWN, CLUSTER)
-_REST = (READING, NUMBERS, RANDOM, GATES)
+#: Parts that rows are split into, so that each is judged by a fit that has not seen it.
+_FOLDS = 5
+#: The sections behind a verdict; those that a file has no columns for are left out.
+_EVIDENCE = ("verdict", "calibration", "grouping", "segments", "models")
+_FILES = click.argument("files", type=opt.FILE, nargs=-1, metavar="FILE...")
+_TITLE = opt.in_output("--title", help="Report title.")
+_COLUMNS = (opt.SCORES, opt.MODELS, opt.FEATURES, opt.KNOWN)
+_HOW = (opt.READING, opt.NUMBERS, opt.RANDOM, opt.GATES)
 
 
-@click.command(cls=Command, example="scoreprism report credit.csv --target default --score model -o report.html")
+@click.command(cls=opt.Command, example="scoreprism report credit.csv --target default --score model -o report.html")
 @_FILES
-@options(
-    *_COLUMNS, PARTS, *_REST, SCALE,
-    click.option("--output", "-o", "paths", type=FILE, cls=Option, section="Output", multiple=True, metavar="FILE",
-                 help="Where the report goes: .html, .json, .md, .csv or .txt; give it several times for several. "
-                 "FILE-report.html by default."),
-    click.option("--save-map", type=FILE, cls=Option, section="Output", metavar="FILE",
-                 help="Keep the best recalibration map as JSON, for `scoreprism apply`."),
-    click.option("--save-sums", type=FILE, cls=Option, section="Output", metavar="FILE",
-                 help="Keep the sums as JSON, for --sums."),
-    _TITLE, FORCE, SHOWN,
+@opt.options(
+    *_COLUMNS, opt.PARTS, *_HOW, opt.SCALE,
+    opt.in_output("--output", "-o", "paths", type=opt.FILE, multiple=True, metavar="FILE",
+                  help="Report file: .html, .json, .md, .csv or .txt; repeat it for several. FILE-report.html by "
+                  "default."),
+    opt.in_output("--save-map", type=opt.FILE, metavar="FILE",
+                  help="Save the best recalibration map as JSON, for `scoreprism apply`."),
+    opt.in_output("--save-sums", type=opt.FILE, metavar="FILE", help="Save the sums as JSON, for --sums."),
+    _TITLE, opt.FORCE, opt.SHOWN,
 )  # fmt: skip
-def report(files: tuple[str, ...], paths: tuple[str, ...], save_map: str | None, force: bool, **given: Any) -> None:
+def report(files: tuple[str, ...], paths: tuple[str, ...], form: str, force: bool, **given: Any) -> None:
     """
     Write a report on the scores in FILE that can be handed over, and print its verdict.
 
@@ -71,97 +52,76 @@ def report(files: tuple[str, ...], paths: tuple[str, ...], save_map: str | None,
     """
     from scoreprism._document.model import require_ending
 
-    voice = Voice(given["quiet"])
-    if at_scale(files, given):
-        _report_sums(Call(files, given), voice, paths, force)
-        return
-    file = _single(files)
-    wanted = paths or (_beside(file),)
-    for path in wanted:
+    call = SumsCall.of(files, given) if is_at_scale(files, given) else None
+    inputs, stem = ((_single(files),), _stem(files[0])) if call is None else (call.inputs, call.stem)
+    paths = paths or (f"{stem}-report.html",)
+    for path in paths:
         require_ending(path)
-    targets = outputs((*wanted, *((save_map,) if save_map else ())), force=force, inputs=(file,))
-    asked = Asked(file, given)
-    found = summarized(asked, voice, "report", lambda _: None)
-    if save_map:
-        _save_map(found, targets.pop(), voice, force)
+    targets = check_outputs(*paths, given["save_map"], given["save_sums"], force=force, inputs=inputs)
+    data = call.read() if call is not None else read_rows(files[0], given)
+    if given["save_map"]:
+        require_one_score(data, "--save-map")
+    made = make_report(data, given, "report")
+    if given["save_map"]:
+        write_output(targets.pop(), name_map(made).to_json(indent=1), force=force)
+    if isinstance(data, ReadSums) and given["save_sums"]:
+        write_output(targets.pop(), next(iter(data.sums.values()))[0].to_json(), force=force)
     for target in targets:
-        voice.say(f"wrote {found.save(target, overwrite=force)}")
-    emit(shorten(found), given["form"])
-    fail_gates(_judge(found, given))
+        say(f"wrote {made.save(target, overwrite=force)}")
+    emit(shorten(made), form)
+    fail_gates(_find_failures(made, given))
 
 
-@click.command(cls=Command, example="scoreprism diagnose credit.csv --target default --score model")
+@click.command(cls=opt.Command, example="scoreprism diagnose credit.csv --target default --score model")
 @_FILES
-@options(*_COLUMNS, PARTS, *_REST, SCALE, _TITLE, _FULL, SHOWN)
-def diagnose(files: tuple[str, ...], full: bool, **given: Any) -> None:
+@opt.options(
+    *_COLUMNS, opt.PARTS, *_HOW, opt.SCALE, _TITLE,
+    opt.in_output("--full", is_flag=True, help="Print all sections, not just the verdict."), opt.SHOWN,
+)  # fmt: skip
+def diagnose(files: tuple[str, ...], full: bool, form: str, **given: Any) -> None:
     """
-    Print what is wrong with the scores in FILE, and what to do about it; --full prints everything behind it.
+    Print what is wrong with the scores in FILE and what to do about it; --full prints the evidence too.
 
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. Several files, a glob ('data/*.parquet') or a folder
     are summed where they are, whatever their size.
     """
-    if at_scale(files, given):
-        call = Call(files, given)
-        call.check()
-        wanted = ("verdict", "calibration", "segments") if full else ("verdict", "segments")
-        found, _ = summed(call, Voice(given["quiet"]), "diagnosis", wanted)
-    else:
-        asked = Asked(_single(files), given)
-        found = summarized(asked, Voice(given["quiet"]), "diagnosis", _diagnosis if full else _verdict_alone)
-    emit(found if full else shorten(found), given["form"])
-    fail_gates(_judge(found, given))
+    data = SumsCall.of(files, given).read() if is_at_scale(files, given) else read_rows(_single(files), given)
+    made = make_report(data, given, "diagnosis", _EVIDENCE if full else ("verdict", "segments"))
+    emit(made if full else shorten(made), form)
+    fail_gates(_find_failures(made, given))
 
 
-@click.command(cls=Command, example="scoreprism compare credit.csv --target default --score old --score new")
-@_FILE
-@options(*_COLUMNS, *_REST, _TITLE, SHOWN)
-def compare(file: str, **given: Any) -> None:
+@click.command(cls=opt.Command, example="scoreprism compare credit.csv --target default --score old --score new")
+@click.argument("file", type=opt.FILE)
+@opt.options(*_COLUMNS, *_HOW, _TITLE, opt.SHOWN)
+def compare(file: str, form: str, **given: Any) -> None:
     """
-    Compare several scores of the same rows, term by term.
+    Compare several scores on the same rows, term by term.
 
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin.
     """
     if len(given["scores"]) == 1 and not given["models"]:
-        raise click.UsageError(
-            "compare needs two scores or more; got one. Give --score once for each model, or --models 'p_*'"
-        )
-    asked = Asked(file, given)
-    found = summarized(asked, Voice(given["quiet"]), "comparison", _comparison)
-    ranking = [block for block in found["verdict"].blocks if getattr(block, "key", "") in ("glance", "terms")]
-    cautions = of_severity(found["verdict"].findings, "doubt", "caution")
-    shown = keep_section(found, "models", given["title"] or f"Comparison of {', '.join(found.models)}", cautions)
-    section = shown.sections[0]
-    emit(replace(shown, sections=(replace(section, blocks=(*ranking, *section.blocks)),)), given["form"])
-    fail_gates(_judge(found, given))
+        _require_two(given["scores"])
+    data = read_rows(file, given)
+    _require_two(list(data.sample.predictions))
+    from scoreprism._findings.finding import of_severity
+
+    made = make_report(data, given, "comparison", ("verdict", "models"))
+    verdict = made["verdict"]
+    ranking = [block for block in verdict.blocks if getattr(block, "key", "") in ("glance", "terms")]
+    cautions = of_severity(verdict.findings, "doubt", "caution")
+    title = given["title"] or f"Comparison of {', '.join(made.models)}"
+    emit(keep_section(made, "models", title, above=ranking, cautions=cautions), form)
+    fail_gates(_find_failures(made, given))
 
 
-def _report_sums(call: Call, voice: Voice, paths: tuple[str, ...], force: bool) -> None:
-    """Write a report from sums, and the sums themselves where that was asked for."""
-    from scoreprism._document.model import require_ending
-
-    call.check()
-    kept = call.given["save_sums"]
-    wanted = paths or (f"{call.stem}-report.html",)
-    for path in wanted:
-        require_ending(path)
-    targets = outputs((*wanted, *((kept,) if kept else ())), force=force, inputs=call.inputs)
-    found, partial = summed(call, voice, "report", None)
-    if kept:
-        from scoreprism._core.atomic_files import write_text
-
-        with voice.listening():
-            voice.say(f"wrote {write_text(targets.pop(), partial.to_json, overwrite=force)}")
-    for target in targets:
-        with voice.listening():
-            voice.say(f"wrote {found.save(target, overwrite=force)}")
-    emit(shorten(found), call.given["form"])
-    fail_gates(_judge(found, call.given))
+def _require_two(scores: Sequence[str]) -> None:
+    if len(scores) < 2:
+        remedy = "Repeat --score for each model, or pass --models 'p_*'"
+        raise click.UsageError(f"compare needs at least two scores; got {', '.join(scores)}. {remedy}")
 
 
-def _judge(report: Report, given: Mapping[str, Any]) -> list[Finding]:
-    """The gates that fail."""
-    alpha = given["alpha"] if given["fail_if_miscalibrated"] else None
-    return report.failed_gates(max_reliability=given["max_reliability"], gate_on=given["gate_on"], max_pvalue=alpha)
+# ── from rows to a report ───────────────────────────────────────────────────────────────────────────
 
 
 def _single(files: tuple[str, ...]) -> str:
@@ -172,47 +132,130 @@ def _single(files: tuple[str, ...]) -> str:
     return files[0]
 
 
-def _verdict_alone(sample: Sample) -> list[str]:
-    """The verdict, which tells of segments and periods where there are any."""
-    return ["verdict", "segments"] if sample.segments or sample.time is not None else ["verdict"]
+def _stem(file: str) -> str:
+    """What a report on a file is called, in the working folder."""
+    return ("" if file == "-" else Path(file).name.partition(".")[0]) or "predictions"
 
 
-def _diagnosis(sample: Sample) -> list[str]:
-    """Everything behind a verdict, as far as the file has it."""
-    there = {
-        "verdict": True,
-        "calibration": True,
-        "grouping": bool(sample.levels),
-        "segments": bool(sample.segments) or sample.time is not None,
-        "models": len(sample.predictions) > 1,
-    }
-    return [section for section, present in there.items() if present]
+def read_rows(file: str, given: Mapping[str, Any]) -> ReadSample:
+    """Read a file, and say what was done to it."""
+    from scoreprism.cli._read_sample import ReadOptions, read_sample
+
+    data = read_sample(file, ReadOptions.of(given))
+    for note in data.notes:
+        say(f"note: {note}")
+    return data
 
 
-def _comparison(sample: Sample) -> list[str]:
-    if len(sample.predictions) < 2:
-        raise click.UsageError(
-            f"compare needs two scores or more; found {', '.join(sample.predictions)}. Give --score once for each "
-            "model, or --models 'p_*'"
-        )
-    return ["verdict", "models"]
+def make_report(
+    data: ReadSample | ReadSums, given: Mapping[str, Any], kind: str, sections: Sequence[str] | None = None,
+    **options: Any,
+) -> Report:  # fmt: skip
+    """The report on rows or sums."""
+    if not isinstance(data, ReadSums):
+        _require_enough(data.sample)
+    say(f"seed: {given['seed']}")
+    from scoreprism.report import summarize, summarize_sums  # not before the file is found fit: it loads everything
+
+    options |= {
+        "confidence_level": given["confidence"], "min_gain": given["min_gain"], "random_state": given["seed"],
+        "title": given.get("title"), "origin": data.origin, "notes": data.notes, "findings": find_suspects(data.doubts),
+    }  # fmt: skip
+    if isinstance(data, ReadSums):
+        sections = sections and [key for key in sections if key not in ("grouping", "models")]  # which need rows
+        made = summarize_sums(data.sums, loss=data.losses, sections=sections, **options)
+    else:
+        options |= {"clip": given["clip"], "n_jobs": given["jobs"]}
+        made = summarize(data.sample, loss=given["losses"], sections=sections, **options)
+    if kind != "recalibration":  # which shows no terms
+        _say_floors(made)
+    return replace(made, kind=kind)
 
 
-def _beside(file: str) -> str:
-    """Name of a report, in the working folder."""
-    stem = "predictions" if file == "-" else Path(file).name.partition(".")[0]
-    return f"{stem or 'predictions'}-report.html"
-
-
-def _save_map(found: Report, target: Path, voice: Voice, force: bool) -> None:
-    from scoreprism._core.atomic_files import write_text
+def _require_enough(sample: Sample) -> None:
+    """As many rows as folds: the library's remedy, fewer folds, is none here."""
     from scoreprism._core.checks import refuse
-    from scoreprism.cli._maps import the_map
 
-    if len(found.models) > 1:
-        refuse("--save-map must go with one score", f"{len(found.models)}", "Use `scoreprism recalibrate` for each.")
-    map_ = the_map(found)
+    if sample.n_units < _FOLDS:
+        what = "rows" if sample.groups is None else "groups"
+        refuse(f"FILE must have at least {_FOLDS} {what}", f"{sample.n_units}", "Use more data.")
+
+
+def find_suspects(doubts: Sequence[str]) -> list[Finding]:
+    """What speaks against a file being complete."""
+    from scoreprism._findings.finding import Finding
+
+    return [Finding("file_suspect", facts={"reason": text}) for text in doubts]
+
+
+def _say_floors(made: Report) -> None:
+    """Say where terms are those of a floor that nobody asked for, and how to ask for another."""
+    infinite = {
+        (loss, twin._mark): [one for one, other in made.models.items() if loss in _floors(other)]
+        for model in made.models.values()
+        for loss, twin in _floors(model).items()
+    }
+    for (loss, mark), names in infinite.items():
+        what = f"the {loss} loss of {', '.join(names)} is infinite; its terms are shown {mark}"
+        say(f"note: {what}. Use --clip to choose the distance; gates then use it too")
+
+
+def _floors(model: ModelResult) -> dict[str, Decomposition]:
+    """What stands beside the infinite losses of a model."""
+    return {loss: found._stand_in for loss, found in model.decompositions.items() if found._stand_in is not None}
+
+
+def _find_failures(made: Report, given: Mapping[str, Any]) -> list[Finding]:
+    """The gates that fail."""
+    alpha = given["alpha"] if given["fail_if_miscalibrated"] else None
+    return made.failed_gates(max_reliability=given["max_reliability"], gate_on=given["gate_on"], max_pvalue=alpha)
+
+
+# ── what is shown of it ─────────────────────────────────────────────────────────────────────────────
+
+
+def shorten(made: Report) -> Report:
+    """What fits on a screen: the verdict's findings, and one table."""
+    from scoreprism._document.model import Callout
+
+    verdict = made["verdict"]
+    key = "glance" if len(made.models) > 1 else "terms"
+    about, *blocks = verdict.blocks
+    kept = [about, *(block for block in blocks if isinstance(block, Callout) or getattr(block, "key", "") == key)]
+    return replace(made, sections=(replace(verdict, title="", blocks=tuple(kept)),))
+
+
+def keep_section(
+    made: Report, key: str, title: str, *, above: Sequence[Any] = (), cautions: Sequence[Finding]
+) -> Report:
+    """A report of one section, whose lead becomes the headline."""
+    from scoreprism._document.model import Callout
+
+    section = made[key]
+    blocks = (*above, *section.blocks, *map(Callout, cautions))
+    kept = replace(section, title="", lead=(), blocks=blocks)
+    return replace(made, title=title, headline=section.meaning, sections=(kept,))
+
+
+# ── its recalibration map ───────────────────────────────────────────────────────────────────────────
+
+
+def require_one_score(data: ReadSample | ReadSums, what: str) -> None:
+    """Refuse several scores where a map is to be kept."""
+    if not isinstance(data, ReadSums) and len(data.sample.predictions) > 1:
+        names = ", ".join(data.sample.predictions)
+        raise click.UsageError(f"{what} takes one score; got {names}. Use `scoreprism recalibrate` once for each")
+
+
+def name_map(made: Report) -> Calibrator:
+    """The map of a report on one score, with the names of the file's columns."""
+    from scoreprism._core.checks import refuse
+
+    map_ = next(iter(made.models.values())).map
     if map_ is None:
-        refuse("--save-map must find a map", "none", "Use `scoreprism recalibrate`.")
-    with voice.listening():
-        voice.say(f"wrote {write_text(target, lambda: map_.to_json(indent=1), overwrite=force)}")
+        refuse("a score must have a recalibration map", "none", "Use more data.")
+    if map_.provenance_ is not None:
+        columns = made.origin.details["columns"]
+        score = next(iter(columns["scores"].values()))
+        map_.provenance_ = map_.provenance_.named(tuple(score), columns["target"])
+    return map_

@@ -4,50 +4,50 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism.cli._options import Asked, release_memory
-from scoreprism.cli._output import Voice
-from scoreprism.cli._summaries import find_suspects, say_floors
-from scoreprism.exceptions import DoubtfulFileWarning
+from scoreprism.cli._output import say
 
 if TYPE_CHECKING:
-    from scoreprism._core.parquet_pages import Pages
-    from scoreprism.report import Report
+    from scoreprism._document.model import Origin
+    from scoreprism.losses import ProperLoss
     from scoreprism.scale import Sums
 
 #: Options that only make sense where rows are summed.
 _OF_SUMS = ("engine", "period", "cells", "fold_column", "fold_key", "save_sums")
 #: Options that need rows in memory, and what to do instead.
-_SAMPLE = "Take a sample of rows into one file, and leave out what is at scale."
+_SAMPLE, _CONVERT = "Draw a sample of rows into one file and report on that.", "Convert the files to Parquet."
 _OF_ROWS = {
     "features": _SAMPLE,
     "all_features": _SAMPLE,
     "save_map": "Fit it with `scoreprism recalibrate` on a sample.",
-    "groups": "--fold-key or --fold-column keep rows together in folds; intervals take rows as independent.",
-    "time_format": "Keep dates as dates, in Parquet.",
-    "delimiter": "Convert the files to Parquet.",
-    "decimal_comma": "Convert the files to Parquet.",
-    "encoding": "Convert the files to Parquet.",
-    "drop_missing": "Leave these rows out where the data are.",
-    "max_gigabytes": "Memory does not grow with the rows: leave it out.",
-    "jobs": "The engine has threads of its own: leave it out.",
+    "groups": "--fold-key or --fold-column keep rows together in folds; intervals treat rows as independent.",
+    "time_format": "Store dates as dates, in Parquet.",
+    "delimiter": _CONVERT,
+    "decimal_comma": _CONVERT,
+    "encoding": _CONVERT,
+    "drop_missing": "Drop these rows where the data are.",
+    "max_gigabytes": "Leave it out: memory does not grow with the rows.",
+    "jobs": "Leave it out: the engine has threads of its own.",
 }
 #: Options that sums have settled.
 _SETTLED = (
     "target", "scores", "models", "pos_label", "weight", "q", "latent", "segments", "time", "clip",
     "verify_checksums", *_OF_SUMS[:-1],
 )  # fmt: skip
+#: Options that name one column.
+_SINGLE = ("target", "weight", "q", "latent", "time", "fold_column", "fold_key")
 
 
-def at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
+def is_at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Whether a call is about sums: its options say so, or its files."""
     asked = bool(given.get("sums")) or any(given.get(name) is not None for name in _OF_SUMS)
-    return asked or len(files) > 1 or any(_is_many(file) for file in files)
+    return asked or len(files) > 1 or any(map(_is_many, files))
 
 
 def _is_many(file: str) -> bool:
@@ -56,65 +56,132 @@ def _is_many(file: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Call:
+class ReadSums:
+    """Sums by score: one of each, or one for each column that rows are summed by."""
+
+    sums: dict[str, tuple[Sums, ...]]
+    losses: Sequence[ProperLoss] | None  # None: those that were summed
+    origin: Origin
+    doubts: tuple[str, ...]  # what speaks against files being complete
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of the files."""
+        return self.doubts
+
+
+@dataclass(frozen=True)
+class SumsCall:
     """A call for a report from sums."""
 
     files: tuple[str, ...]  # paths, globs and folders
     given: Mapping[str, Any]  # options by name, as click parsed them
 
-    def check(self) -> None:
+    @classmethod
+    def of(cls, files: tuple[str, ...], given: Mapping[str, Any]) -> SumsCall:
         """Refuse what sums cannot do, before anything is read."""
         typed = _typed()
         for name, remedy in _OF_ROWS.items():
             if name in typed:
                 raise click.UsageError(
-                    f"{_flag(name)} needs rows in memory, and these are summed where they are. {remedy}"
+                    f"{_flag(name)} needs rows in memory; at scale rows are summed in place. {remedy}"
                 )
-        if "-" in self.files:
+        if "-" in files:
             raise click.UsageError(
                 "at scale FILE must be a path, a glob or a folder; got - (stdin). Write it to a file"
             )
+        if given["sums"]:
+            if files:
+                raise click.UsageError(
+                    f"FILE and --sums exclude each other; got both. Sum {files[0]!r} with --save-sums"
+                )
+            for name in _SETTLED:
+                if name in typed:
+                    raise click.UsageError(f"{_flag(name)} is already fixed by the sums in --sums. Leave it out")
+        else:
+            for name in ("target", "scores"):
+                if not (given[name] or (name == "scores" and given["models"])):
+                    raise click.UsageError(
+                        f"at scale {_flag(name)} must name a column; got none. Columns are not guessed"
+                    )
+        _require_one_to_save(given)
+        return cls(files, given)
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """Every file that is read."""
+        from scoreprism._core.source_files import each_once, find_files, match_files
+
         if self.given["sums"]:
-            self._check_sums(typed)
-            return
-        for name, there in (("target", self.given["target"]), ("scores", self.given["scores"] or self.given["models"])):
-            if not there:
-                raise click.UsageError(
-                    f"{_flag(name)} must name a column, at scale; got none. Columns are not guessed there"
-                )
-        if len(self.given["scores"]) > 1:
-            self._require_one()
+            return each_once(file for path in self.given["sums"] for file in match_files(path, (".json",)))
+        return find_files(list(self.files))[0]
 
-    def _require_one(self) -> None:
-        if self.given.get("save_sums"):
-            raise click.UsageError("--save-sums keeps the sums of one score; got several. Call it once for each")
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        return (*self.files, *self.given["sums"])
 
-    def with_scores(self) -> Call:
-        """The same call with a column for each of its scores, found among those of the files."""
-        from scoreprism.cli._column_roles import Names, find_models, find_scores
-        from scoreprism.cli._words import quote, several
+    @property
+    def stem(self) -> str:
+        """What a report on them is called."""
+        path = Path(self._sources[0])
+        alone = len(self.files) == 1 and path.is_file()
+        word = path.name.partition(".")[0] if alone or path.is_dir() else path.parent.name
+        return word if word.strip(".*?[]") else "predictions"
 
-        given = self.given
-        names = list(self.schema())
-        for word in given["scores"]:
-            found = find_scores([word], names)[0] if word not in names and {"*", ","} & set(word) else None
-            if found is not None:
-                columns = [names[i] for i in found.columns]
-                raise click.UsageError(
-                    f"a report from sums is about two classes, so --score must name one column, the probability of the "
-                    f"event; got {quote(word)}, which are {len(columns)} columns ({several(columns, 3)}). "
-                    "If each is a model of its own, pass --models; for several classes take a sample of rows into one "
-                    "file and leave out what is at scale, or use scoreprism.scale.decompose in Python"
-                )
-        known = Names(names)
-        taken = {known.find(name, _flag(role)) for role, name in _columns(given)}
-        models = [model.name for model in find_models(given["models"], names, taken)]
-        call = replace(self, given={**given, "scores": (*given["scores"], *models)})
-        if len(call.given["scores"]) > 1:
-            call._require_one()
-        return call
+    @property
+    def _name(self) -> str:
+        """What the data are called: the pattern or the folder, without where it stands."""
+        path, more = Path(self._sources[0]), len(self._sources) - 1
+        if more:
+            return f"{path.name} and {more} more"
+        return str(Path(path.parent.name) / path.name if path.is_absolute() else path)
 
-    def schema(self) -> dict[str, Any]:
+    def read(self) -> ReadSums:
+        """The sums, of data that stay where they are or of files that hold them; notes are said."""
+        from scoreprism._document.model import Origin
+        from scoreprism.exceptions import DoubtfulFileWarning
+
+        given, losses, notes = self.given, self.given["losses"], list[str]()
+        if given["sums"]:
+            sums, details = _read_sums(self.inputs), {"files of sums": len(self.inputs)}
+            losses = losses if "losses" in _typed() else None
+        else:
+            notes = self._find_doubts()
+            for note in notes:
+                say(f"note: {note}")
+            warnings.simplefilter("ignore", DoubtfulFileWarning)  # it has been said
+            scores = self._find_scores()
+            checksums = self._verify(scores) if given["verify_checksums"] or given["strict"] else {}
+            sums = self._sum_up(scores)
+            details = self._describe(sum(map(len, sums.values()))) | checksums
+        if not given["as_given"]:
+            for name, (first, *_) in sums.items():
+                _require_order(name, first)
+        return ReadSums(sums, losses, Origin(self._name, "", details), tuple(notes))
+
+    # ── files and columns ───────────────────────────────────────────────────────────────────────────
+
+    def _find_doubts(self) -> list[str]:
+        """What speaks against files being complete; refused with --strict."""
+        from scoreprism._core.source_files import doubt_about, find_files
+        from scoreprism.cli._sources import note_doubts
+
+        kind = find_files(list(self.files))[1]
+        notes: list[str] = []
+        for path in self.inputs:
+            doubt = doubt_about(path, kind)
+            where = f"in {path!r}, {doubt}" if len(self.inputs) > 1 else doubt
+            notes += note_doubts([where] if doubt else [], path, strict=self.given["strict"])
+        return notes
+
+    def _verify(self, scores: Sequence[str]) -> dict[str, str]:
+        """Compare the columns that are summed with the checksums of their pages."""
+        from scoreprism._core.source_files import verify_files
+
+        return {"checksums": str(verify_files(list(self.files), {*scores, *(name for _, name in self._columns)}))}
+
+    @cached_property
+    def _schema(self) -> dict[str, Any]:
         """Types of the columns."""
         import narwhals as nw
 
@@ -123,153 +190,86 @@ class Call:
         frame: Any = nw.from_native(scan(list(self.files), engine=self.given["engine"])).lazy()
         return dict(frame.collect_schema())
 
-    def _check_sums(self, typed: set[str]) -> None:
-        if self.files:
-            raise click.UsageError(f"give FILE or --sums; got both. The sums of {self.files[0]!r} can be added later")
-        settled = [name for name in _SETTLED if name in typed]
-        if settled:
-            raise click.UsageError(f"{_flag(settled[0])} is settled in the sums of --sums. Leave it out")
-
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """Every file that is read."""
-        if self.given["sums"]:
-            return tuple(_json_files(self.given["sums"]))
-        from scoreprism._core.source_files import find_files
+    def _columns(self) -> list[tuple[str, str]]:
+        """Options that name columns, and the columns."""
+        several = [(role, name) for role in ("scores", "segments") for name in self.given[role]]
+        return several + [(role, self.given[role]) for role in _SINGLE if self.given[role] is not None]
 
-        return tuple(find_files(list(self.files))[0])
+    def _find_scores(self) -> tuple[str, ...]:
+        """A column for each score, found among those of the files."""
+        from scoreprism.cli._column_roles import Names, find_models, find_scores
+        from scoreprism.cli._words import quote, several
 
-    @property
-    def name(self) -> str:
-        """What the data are called: the pattern or the folder, without where it stands."""
-        source = (*self.files, *self.given["sums"])
-        if len(source) > 1:
-            return f"{Path(source[0]).name} and {len(source) - 1} more"
-        path = Path(source[0])
-        return str(path) if not path.is_absolute() else str(Path(path.parent.name) / path.name)
+        names = list(self._schema)
+        for word in self.given["scores"]:
+            if word not in names and {"*", ","} & set(word):
+                columns = [names[i] for i in find_scores([word], names)[0].columns]
+                raise click.UsageError(
+                    f"a report from sums is about two classes, so --score must name one column, the probability of the "
+                    f"event; got {quote(word)}, which are {len(columns)} columns ({several(columns, 3)}). "
+                    "If each is a model of its own, pass --models; for several classes, draw a sample of rows into one "
+                    "file, or use scoreprism.scale.decompose in Python"
+                )
+        known = Names(names)
+        taken = {known.find(name, _flag(role)) for role, name in self._columns}
+        models = [model.name for model in find_models(self.given["models"], names, taken)]
+        scores = (*self.given["scores"], *models)
+        _require_one_to_save({**self.given, "scores": scores})
+        return scores
 
-    @property
-    def stem(self) -> str:
-        """What a report on them is called."""
-        path = Path((*self.files, *self.given["sums"])[0])
-        alone = len(self.files) == 1 and path.is_file()
-        word = path.name.partition(".")[0] if alone or path.is_dir() else path.parent.name
-        return word if word.strip(".*?[]") else "predictions"
+    def _describe(self, passes: int) -> dict[str, Any]:
+        """Where the numbers come from."""
+        size = sum(Path(file).stat().st_size for file in self.inputs)
+        engine = self.given["engine"] or "polars"
+        passed = f"{passes}, each over all rows"
+        return {"engine": engine, "files": len(self.inputs), "bytes": f"{size:,}", "times summed": passed}
 
+    # ── sums ────────────────────────────────────────────────────────────────────────────────────────
 
-def summed(call: Call, voice: Voice, kind: str, sections: Sequence[str] | None) -> tuple[Report, Sums]:
-    """The report on data that stay where they are."""
-    release_memory()
-    asked = _typed()
-    with voice.listening():
-        notes = [] if call.given["sums"] else _doubts(call)
-        for note in notes:
-            voice.say(f"note: {note}")
-        warnings.simplefilter("ignore", DoubtfulFileWarning)  # it has been told
-        call = call if call.given["sums"] else call.with_scores()
-        from scoreprism.report import Origin, summarize_sums  # not before the columns are found: it loads everything
+    def _sum_up(self, scores: tuple[str, ...]) -> dict[str, tuple[Sums, ...]]:
+        """Sums of each score; by segments and by periods one after the other, which takes less memory than at once."""
+        from scoreprism.scale import aggregate
 
-        given = call.given
-        checksums = {"checksums": str(_verified(call))} if given["verify_checksums"] or given["strict"] else {}
-        sums = _read(call) if given["sums"] else _summarized(call, voice)
-        for name, found in sums.items():
-            if not given["as_given"]:
-                _require_order(name, found[0])
-        voice.say(f"seed: {given['seed']}")
-        losses = list(Asked("", given).losses()) if "losses" in asked or not given["sums"] else None
-        first = next(iter(sums.values()))
-        report = summarize_sums(
-            sums, loss=losses, confidence_level=given["confidence"], random_state=given["seed"], sections=sections,
-            title=given.get("title"), origin=Origin(call.name, "", _details(call, len(first)) | checksums), notes=notes,
-            min_gain=given["min_gain"], findings=find_suspects(notes),
-        )  # fmt: skip
-    say_floors(report, voice)
-    return replace(report, kind=kind), first[0]
+        given = self.given
+        segments, time = tuple(dict.fromkeys(given["segments"])), given["time"]
+        if time is None and given["period"] is not None:
+            raise click.UsageError("--period needs --time; got --period alone. Name the column of dates")
+        keys: list[dict[str, Any]] = [{"segments": segment} for segment in segments]
+        keys += [] if time is None else [{"time": time, "period": given["period"]}]
+        if given.get("save_sums") or len(keys) < 2:
+            keys = [{"segments": segments or None, "time": time, "period": given["period"]}]
+        else:
+            by = ", ".join((*segments, *filter(None, [time])))
+            each = " for each score" if len(scores) > 1 else ""
+            say(f"note: the data are read {len(keys) * len(scores)} times, by {by}{each}")
+        options = {
+            "target": given["target"], "q": given["q"], "latent": given["latent"], "loss": list(given["losses"]),
+            "sample_weight": given["weight"], "fold_column": given["fold_column"], "fold_key": given["fold_key"],
+            "clip": given["clip"], "engine": given["engine"], "pos_label": self._parse_label(),
+        }  # fmt: skip
+        options |= {"cells": given["cells"]} if given["cells"] is not None else {}
+        files = list(self.files)
+        return {score: tuple(aggregate(files, score=score, **key, **options) for key in keys) for score in scores}
 
+    def _parse_label(self) -> Any:
+        """The label of --pos-label as the column has it."""
+        import narwhals as nw
 
-def _doubts(call: Call) -> list[str]:
-    """What speaks against files being complete; refused with --strict."""
-    from scoreprism._core.source_files import doubt_about, find_files
-    from scoreprism.cli._sources import note_doubts
-
-    paths, kind = find_files(list(call.files))
-    found: list[str] = []
-    for path in paths:
-        doubt = doubt_about(path, kind)
-        told = f"in {path!r}, {doubt}" if len(paths) > 1 else doubt
-        found += note_doubts([told] if doubt else [], path, strict=call.given["strict"])
-    return found
-
-
-def _verified(call: Call) -> Pages:
-    """The columns that are summed, compared with the checksums of their pages."""
-    from scoreprism._core.source_files import verify_files
-
-    return verify_files(list(call.files), {name for _, name in _columns(call.given)})
-
-
-def _columns(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Options that name columns, and the columns."""
-    single = ("target", "weight", "q", "latent", "time", "fold_column", "fold_key")
-    several = [(role, name) for role in ("scores", "segments") for name in given[role]]
-    return several + [(role, given[role]) for role in single if given[role] is not None]
-
-
-def _details(call: Call, passes: int) -> dict[str, Any]:
-    """Where the numbers come from."""
-    files = call.inputs
-    if call.given["sums"]:
-        return {"files of sums": len(files)}
-    size = sum(Path(file).stat().st_size for file in files)
-    found = {"engine": call.given["engine"] or "polars", "files": len(files), "bytes": f"{size:,}"}
-    return found | {"times summed": f"{passes * len(call.given['scores'])}, each over all rows"}
-
-
-def _summarized(call: Call, voice: Voice) -> dict[str, tuple[Sums, ...]]:
-    """Sums of each score; by segments and by periods one after the other, which takes less memory than at once."""
-    from scoreprism.scale import aggregate
-
-    given = call.given
-    groups, time = tuple(dict.fromkeys(given["segments"])), given["time"]
-    keys: list[dict[str, Any]] = [{"segments": group} for group in groups]
-    times = [] if time is None else [time]
-    keys += [{"time": name, "period": given["period"]} for name in times]
-    if time is None and given["period"] is not None:
-        raise click.UsageError("--period goes with --time; got it alone. Name the column of dates")
-    if given.get("save_sums") or len(keys) < 2:
-        keys = [{"segments": groups or None, "time": time, "period": given["period"]}]
-    elif not given["quiet"]:
-        voice.say(
-            f"note: the data are read {len(keys) * len(given['scores'])} times, by {', '.join((*groups, *times))}"
-            f"{' for each score' * (len(given['scores']) > 1)}"
-        )
-    options = {
-        "target": given["target"], "q": given["q"], "latent": given["latent"],
-        "loss": list(Asked("", given).losses()), "sample_weight": given["weight"], "fold_column": given["fold_column"],
-        "fold_key": given["fold_key"], "clip": given["clip"], "engine": given["engine"], "pos_label": _label(call),
-    }  # fmt: skip
-    options |= {"cells": given["cells"]} if given["cells"] is not None else {}
-    files = list(call.files)
-    return {score: tuple(aggregate(files, score=score, **key, **options) for key in keys) for score in given["scores"]}
-
-
-def _label(call: Call) -> Any:
-    """The label of --pos-label as the column has it."""
-    text, target = call.given["pos_label"], call.given["target"]
-    if text is None:
-        return None
-    import narwhals as nw
-
-    schema = call.schema()
-    kind = schema.get(target)
-    if kind == nw.Boolean and text.casefold() in ("true", "false"):
-        return text.casefold() == "true"
-    if kind is not None and kind.is_numeric():
+        text, kind = self.given["pos_label"], self._schema.get(self.given["target"])
+        if text is None or kind is None:
+            return text
+        if kind == nw.Boolean and text.casefold() in ("true", "false"):
+            return text.casefold() == "true"
         try:
-            return int(text) if kind.is_integer() else float(text)
+            return int(text) if kind.is_integer() else float(text) if kind.is_numeric() else text
         except ValueError:
             return text
-    return text
+
+
+def _require_one_to_save(given: Mapping[str, Any]) -> None:
+    if given.get("save_sums") and len(given["scores"]) > 1:
+        raise click.UsageError("--save-sums saves the sums of one score; got several. Run it once for each")
 
 
 def _require_order(score: str, sums: Sums) -> None:
@@ -291,36 +291,12 @@ def _require_order(score: str, sums: Sums) -> None:
     refuse_reversed(float(events @ gap), spread, ones * (n - ones), f"--score {score!r}", other)
 
 
-# ── files of sums ───────────────────────────────────────────────────────────────────────────────────
-
-
-def _json_files(patterns: Sequence[str]) -> list[str]:
-    """Files of sums, by path, glob or folder, each once."""
-    import glob
-
-    from scoreprism._core.checks import refuse
-    from scoreprism._core.source_files import each_once
-
-    found: list[str] = []
-    for pattern in patterns:
-        here = Path(pattern).expanduser()
-        if here.is_dir():
-            some = sorted(str(path) for path in here.glob("*.json"))
-        else:
-            some = [str(here)] if here.is_file() else sorted(glob.glob(str(here), recursive=True))  # noqa: PTH207
-        if not some:
-            refuse("--sums must name files that exist", f"{pattern!r}, which matches none", "Check the path.")
-        found += some
-    return each_once(found)
-
-
-def _read(call: Call) -> dict[str, tuple[Sums, ...]]:
+def _read_sums(files: Sequence[str]) -> dict[str, tuple[Sums, ...]]:
     """Sums added up, score by score; a file that does not fit is named."""
     from scoreprism._core.progress import tracked
     from scoreprism.exceptions import InputError
     from scoreprism.scale import Sums
 
-    files = call.inputs
     totals: dict[str, Sums] = {}
     for file in tracked(files, len(files), "sums of files"):
         try:
@@ -330,9 +306,6 @@ def _read(call: Call) -> dict[str, tuple[Sums, ...]]:
         except InputError as error:
             raise InputError(f"{Path(file).name}: {error}") from None
     return {score: (total,) for score, total in totals.items()}
-
-
-# ── words ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _typed() -> set[str]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import SUM_TOLERANCE, refuse
 from scoreprism.cli._casts import is_integer, match_label
 from scoreprism.cli._column_roles import Score
 from scoreprism.cli._words import at, quote, several
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: How many standard errors below one half an area under the curve must be to be no accident.
 _NO_ACCIDENT = 4.0
@@ -48,12 +46,12 @@ def match_classes(score: Score, labels: Sequence[Any]) -> list[str]:
         if set(labels) <= set(meant) and len(set(final)) == len(final) and _same_kind(final, labels):
             break
     else:
-        refuse(
-            f"the columns of score {quote(score.name)} must be named after the labels of the target",
-            f"columns for {several(score.classes)} beside the labels {several(labels)}",
-            "If each column is a model of its own, name them with --models instead of --score; else rename the "
-            "columns, or list those of this model: --score 'p_a,p_b,p_c'.",
+        rule = f"the columns of score {quote(score.name)} must be named after the labels of the target"
+        got = f"columns for {several(score.classes)} beside the labels {several(labels)}"
+        remedy = (
+            "If each column is a model of its own, pass --models instead of --score; otherwise rename the columns, or"
         )
+        refuse(rule, got, f"{remedy} list those of this model: --score 'p_a,p_b,p_c'.")
     return final
 
 
@@ -67,11 +65,9 @@ def require_sums(frame: pl.DataFrame, role: str, rows: NDArray[np.intp]) -> None
     sums = frame.to_numpy().sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
     if bad.size:
-        refuse(
-            f"{role} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
-            f"{float(sums[bad[0]]):.6g} in {at(rows[bad[0]])} ({bad.size} of {sums.size} rows)",
-            "Check that the columns of all classes are named; round less, or divide each row by its sum.",
-        )
+        got = f"{float(sums[bad[0]]):.6g} in {at(rows[bad[0]])} ({bad.size} of {sums.size} rows)"
+        remedy = "Check that the columns of all classes are named; round less, or divide each row by its sum."
+        refuse(f"{role} must have rows that sum to 1 within {SUM_TOLERANCE:g}", got, remedy)
 
 
 def require_order(score: pl.Series, event: NDArray[np.bool_], role: str, other: str) -> None:
@@ -87,11 +83,9 @@ def require_order(score: pl.Series, event: NDArray[np.bool_], role: str, other: 
 def refuse_reversed(excess: float, spread: float, pairs: float, role: str, other: str) -> None:
     """Refuse ranks of events that are too low to be an accident."""
     if spread > 0 and excess < -_NO_ACCIDENT * spread:
-        refuse(
-            f"{role} must be higher where the positive label is more frequent",
-            f"an area under the ROC curve of {0.5 + excess / pairs:.3f}",
-            f"If it speaks of the other class, pass --pos-label {quote(other)}; if it is meant, pass --as-given.",
-        )
+        got = f"an area under the ROC curve of {0.5 + excess / pairs:.3f}"
+        remedy = f"If it predicts the other class, pass --pos-label {quote(other)}; if it is intended, pass --as-given."
+        refuse(f"{role} must be higher where the positive label is more frequent", got, remedy)
 
 
 # ── columns that look like scores: --all-features must not take other models for features ───────────
@@ -114,9 +108,9 @@ def find_score_like(
     if event is not None and scores:
         best = max(scores.values(), key=lambda score: float(_placements(score, event)[0].mean()))
         for name, series in inside.items():
-            rank = _Ranking.of(series, best, event)
             alike = {_alike(name, score, others) for score in scores}
-            if "score" in alike or (rank and (rank.as_good or ("name" in alike and rank.half_as_good))):
+            rank = _compare_ranks(series, best, event)
+            if "score" in alike or rank == "as good" or (rank and "name" in alike):
                 found.add(name)
     return [name for name in inside if name in found]
 
@@ -173,41 +167,23 @@ def _sum_to_one(family: Sequence[pl.Series]) -> bool:
 # ── ranks ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Ranking:
-    """How well a column ranks the outcomes beside a score, on the rows that have it."""
-
-    def __init__(self, values: Floats, score: Floats, event: NDArray[np.bool_]) -> None:
-        mine, its = _placements(values, event), _placements(score, event)
-        self.area, self.score = float(mine[0].mean()), float(its[0].mean())
-        self.error = _error(*mine)
-        self.gap = _error(mine[0] - its[0], mine[1] - its[1])
-        ranks = np.array([_ranks(values), _ranks(score)])
-        constant = bool((ranks.std(axis=1) == 0.0).any())
-        self.together = 0.0 if constant else float(np.corrcoef(ranks)[0, 1])
-        self.forecasts = bool(np.square(values - event).mean() < event.mean() * (1.0 - event.mean()))
-
-    @classmethod
-    def of(cls, series: pl.Series, score: Floats, event: NDArray[np.bool_]) -> _Ranking | None:
-        """From a column, a score and the outcomes of the same rows; None where one outcome alone is left."""
-        there = np.flatnonzero(series.is_not_null().to_numpy())
-        there = there[:: -(-there.size // _ROWS)]
-        if not 0 < np.count_nonzero(event[there]) < there.size:
-            return None
-        return cls(series.gather(there).to_numpy(), score[there], event[there])
-
-    @property
-    def as_good(self) -> bool:
-        """Whether it ranks the outcomes as well as the score does, and in a like order."""
-        ranks = self.area - 0.5 > _SURE * self.error and self._reaches(_NEARLY) and self.together >= _TOGETHER
-        return ranks and (self.area >= self.score - _NOISE * self.gap or self.forecasts)
-
-    @property
-    def half_as_good(self) -> bool:
-        """Whether it ranks the outcomes at least half as well as the score does."""
-        return self.area - 0.5 > _NOISE * self.error and self._reaches(_HALF)
-
-    def _reaches(self, share: float) -> bool:
-        return self.area - 0.5 >= share * (self.score - 0.5)
+def _compare_ranks(series: pl.Series, score: Floats, event: NDArray[np.bool_]) -> str:
+    """How well a column ranks the outcomes, on the rows that have it: "as good" as a score, "half as good" or ""."""
+    there = np.flatnonzero(series.is_not_null().to_numpy())
+    there = there[:: -(-there.size // _ROWS)]
+    values, score, event = series.gather(there).to_numpy(), score[there], event[there]
+    if not 0 < np.count_nonzero(event) < event.size:
+        return ""
+    mine, its = _placements(values, event), _placements(score, event)
+    lead, best = float(mine[0].mean()) - 0.5, float(its[0].mean()) - 0.5  # areas above one half
+    ranks = np.array([_ranks(values), _ranks(score)])
+    together = 0.0 if (ranks.std(axis=1) == 0.0).any() else float(np.corrcoef(ranks)[0, 1])
+    if lead > _SURE * _error(*mine) and lead >= _NEARLY * best and together >= _TOGETHER:
+        behind = _NOISE * _error(mine[0] - its[0], mine[1] - its[1])
+        forecasts = np.square(values - event).mean() < event.mean() * (1.0 - event.mean())
+        if lead >= best - behind or forecasts:
+            return "as good"
+    return "half as good" if lead > _NOISE * _error(*mine) and lead >= _HALF * best else ""
 
 
 def _placements(values: Floats, event: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -223,6 +199,4 @@ def _error(*parts: Floats) -> float:
 
 
 def _ranks(values: Floats) -> Floats:
-    import polars as pl
-
     return np.asarray(pl.Series(values).rank("average").to_numpy(), dtype=float)

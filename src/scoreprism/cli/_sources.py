@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn, TypeAlias
 
 from scoreprism._core.checks import refuse
 from scoreprism._findings.wording import encodable
 from scoreprism.cli._polars_guards import GIGABYTE
 from scoreprism.cli._words import quote
+from scoreprism.exceptions import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,23 +31,29 @@ _GZIP = b"\x1f\x8b"
 #: How an Arrow stream ends; it may also just stop, as one does that was cut off.
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "stream"}
+_USE_PARQUET = "In Parquet, only the named columns are read."
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
+_EXPORT, _UNPACK = "Export the table as CSV or Parquet.", "Decompress it first, or use gzip."
+_LOGIN = "It may be a login page: download the table itself."
 _FOREIGN = {
     b"PK\x03\x04": ("a zip archive or an Excel workbook", "Save the sheet as CSV, or unpack the archive."),
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Save the sheet as CSV."),
-    b"BZh91AY": ("a bzip2 file", "Unpack it first, or use gzip."),
-    b"\xfd7zXZ": ("an xz file", "Unpack it first, or use gzip."),
-    b"\x28\xb5\x2f\xfd": ("a zstd file", "Unpack it first, or use gzip."),
+    b"BZh91AY": ("a bzip2 file", _UNPACK),
+    b"\xfd7zXZ": ("an xz file", _UNPACK),
+    b"\x28\xb5\x2f\xfd": ("a zstd file", _UNPACK),
     b"PARE": ("an encrypted Parquet file", "Decrypt it first."),
     b"FEA1": ("a Feather file of version 1", "Write it again as Feather 2 or Parquet."),
-    b"SQLite format": ("an SQLite database", "Export the table as CSV or Parquet."),
-    b"\x89HDF": ("an HDF5 file", "Export the table as CSV or Parquet."),
-    b'{"': ("a JSON file", "Write the table as CSV or Parquet."),
-    b"[{": ("a JSON file", "Write the table as CSV or Parquet."),
-    b"<!DOCTYPE": ("a web page", "It may be the page of a login: download the table itself."),
-    b"<html": ("a web page", "It may be the page of a login: download the table itself."),
+    b"SQLite format": ("an SQLite database", _EXPORT),
+    b"\x89HDF": ("an HDF5 file", _EXPORT),
+    b'{"': ("a JSON file", _EXPORT),
+    b"[{": ("a JSON file", _EXPORT),
+    b"<!DOCTYPE": ("a web page", _LOGIN),
+    b"<html": ("a web page", _LOGIN),
     b"%PDF": ("a PDF document", "Pass a table of predictions."),
 }
+#: Columns of a file as they were written, under their positions; what speaks against the file being complete; and what
+#: a report says of the file.
+Taken: TypeAlias = "tuple[pl.DataFrame, list[str], dict[str, str]]"
 
 
 @dataclass(frozen=True)
@@ -56,21 +63,13 @@ class Source:
     name: str  # name of the file without its folder, or "stdin"
     sha256: str  # hash of the bytes as they are stored
     kind: str  # "text", "parquet", "arrow" or "stream"
-    content: bytes | None  # the bytes, unpacked; None for a Parquet file, which is read where it is, column by column
+    content: bytes  # the bytes, unpacked; none of a Parquet file, which is read where it is, column by column
     path: Path | None = None  # where that file is
     doubts: tuple[str, ...] = ()  # what speaks against the file being complete
 
     def open(self) -> IO[bytes]:
         """The bytes as a file."""
-        return io.BytesIO(self.content or b"") if self.path is None else self.path.open("rb")
-
-
-class Taken(NamedTuple):
-    """Columns of a file as they were written, under their positions."""
-
-    frame: pl.DataFrame
-    doubts: list[str]  # what speaks against the file being complete
-    details: dict[str, str]  # what a report says of the file
+        return io.BytesIO(self.content) if self.path is None else self.path.open("rb")
 
 
 def open_source(given: str, max_gigabytes: float, encoding: str) -> Source:
@@ -79,54 +78,47 @@ def open_source(given: str, max_gigabytes: float, encoding: str) -> Source:
     if given == "-":
         if sys.stdin is None or sys.stdin.isatty():
             got = "a closed stdin" if sys.stdin is None else "a terminal"
-            refuse("'-' must be fed by a pipe or a file", got, "For example: scoreprism diagnose - < FILE.")
+            refuse("'-' must get data from a pipe or a file", got, "For example: scoreprism diagnose - < FILE.")
         return _read(sys.stdin.buffer, "stdin", None, max_gigabytes, utf8=utf8)
     path = Path(given)
-    with _translate_errors(given):
-        _require_plain(path, given, "FILE must be a plain file, or '-'", "Pass '-' and feed it to stdin.")
-        with path.open("rb") as file:
-            before = os.fstat(file.fileno()).st_size
-            found = _read(file, encodable(path.name), path, max_gigabytes, utf8=utf8)
-            size, after = file.tell(), os.fstat(file.fileno()).st_size
+    with _open_plain(path, "FILE", "Pass '-' and pipe it to stdin.") as file:
+        before = os.fstat(file.fileno()).st_size
+        source = _read(file, encodable(path.name), path, max_gigabytes, utf8=utf8)
+        size, after = file.tell(), os.fstat(file.fileno()).st_size
     if before == size == after:
-        return found
+        return source
     doubt = f"the file changed while it was read, {before:,} bytes at first, {size:,} read, {after:,} at the end"
-    return replace(found, doubts=(doubt, *found.doubts))
+    return replace(source, doubts=(doubt, *source.doubts))
 
 
 def read_small(given: str, role: str, megabytes: int) -> bytes:
     """Read a file that must be a plain one and small: a device may have no end, a pipe no beginning."""
-    path, most = Path(given), megabytes * 10**6
-    with _translate_errors(given, role):
-        _require_plain(path, given, f"{role} must be a plain file", "Write it to a file first.")
-        with path.open("rb") as file:
-            content = file.read(most + 1)  # it may grow while it is read
-    if len(content) > most:
+    with _open_plain(Path(given), role, "Write it to a file first.") as file:
+        content = file.read(megabytes * 10**6 + 1)  # it may grow while it is read
+    if len(content) > megabytes * 10**6:
         refuse(f"{role} must have at most {megabytes} MB", f"more in {quote(given)}", "Check the path.")
     return content
 
 
-def _require_plain(path: Path, given: str, rule: str, remedy: str) -> None:
-    mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
-        refuse(rule, f"{quote(given)}, which is a folder", "Name a file in it.")
-    if not stat.S_ISREG(mode):
-        refuse(rule, f"{quote(given)}, which is a device or a pipe", remedy)
-
-
 @contextmanager
-def _translate_errors(given: str, role: str = "FILE") -> Iterator[None]:
+def _open_plain(path: Path, role: str, remedy: str) -> Iterator[IO[bytes]]:
+    """A plain file, open; whatever is in the way is said in our words."""
     try:
-        yield
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            refuse(f"{role} must be a plain file", f"{quote(path)}, which is a folder", "Name a file in it.")
+        if not stat.S_ISREG(mode):
+            refuse(f"{role} must be a plain file", f"{quote(path)}, which is a device or a pipe", remedy)
+        with path.open("rb") as file:
+            yield file
     except FileNotFoundError:
-        refuse(f"{role} must exist", quote(given), "Check the path and the working folder.")
+        refuse(f"{role} must exist", quote(path), "Check the path and the working folder.")
     except OSError as error:
-        got = f"{error.strerror or error} for {quote(given)}"
-        refuse(f"{role} must be readable", got, "Check its rights and path.")
+        refuse(f"{role} must be readable", f"{error.strerror or error} for {quote(path)}", "Check its permissions.")
     except ValueError as error:
-        if "null" not in str(error):
+        if isinstance(error, InputError) or "null" not in str(error):
             raise
-        refuse(f"{role} must be a path", f"{quote(given)}, with a NUL character", "Check the path.")
+        refuse(f"{role} must be a path", f"{quote(path)}, with a NUL character", "Check the path.")
 
 
 def _read(file: IO[bytes], name: str, path: Path | None, most: float, *, utf8: bool) -> Source:
@@ -140,7 +132,7 @@ def _read(file: IO[bytes], name: str, path: Path | None, most: float, *, utf8: b
         digest = hashlib.sha256(start)
         while block := file.read(_CHUNK):
             digest.update(block)
-        return Source(name, digest.hexdigest(), kind, None, path)
+        return Source(name, digest.hexdigest(), kind, b"", path)
     try:
         content = _read_all(file, name, most, start, text=utf8 and kind == "text")
         sha256 = hashlib.sha256(content).hexdigest()
@@ -148,9 +140,9 @@ def _read(file: IO[bytes], name: str, path: Path | None, most: float, *, utf8: b
             content = _unpack(content, name, most)
             kind = _find_kind(content[:64], name, packed=True)
     except MemoryError:
-        refuse("FILE must fit into memory", quote(name), "Use Parquet, of which only named columns are read.")
-    cut = kind == "stream" and not content.endswith(_END_OF_STREAM)
-    return Source(name, sha256, kind, content, doubts=("the Arrow stream has no mark at its end",) if cut else ())
+        refuse("FILE must fit into memory", quote(name), _USE_PARQUET)
+    is_cut = kind == "stream" and not content.endswith(_END_OF_STREAM)
+    return Source(name, sha256, kind, content, doubts=("the Arrow stream has no end marker",) if is_cut else ())
 
 
 def _find_kind(start: bytes, name: str, *, packed: bool = False) -> str:
@@ -159,14 +151,15 @@ def _find_kind(start: bytes, name: str, *, packed: bool = False) -> str:
         if start.startswith(magic):
             refuse("FILE must be CSV, TSV, Parquet or Arrow", f"{what} in {quote(name)}", remedy)
     if packed and start.startswith(_GZIP):
-        refuse("FILE must be packed once", f"gzip in gzip in {quote(name)}", "Unpack it first.")
+        refuse("FILE must be compressed once", f"gzip inside gzip in {quote(name)}", "Decompress it first.")
     for magic, kind in _KINDS.items():
         if start.startswith(magic):
             return kind
-    promised = _ENDINGS.get(Path(name).suffix.lower())
-    if promised is not None:
-        rule = f"a file with the ending {Path(name).suffix} must be {promised}"
-        refuse(rule, f"{start[:8]!r} at the start of {quote(name)}", "It may be damaged: write it again, or rename it.")
+    ending = Path(name).suffix
+    if ending.lower() in _ENDINGS:
+        got = f"{start[:8]!r} at the start of {quote(name)}"
+        remedy = "It may be damaged: write it again, or rename it."
+        refuse(f"a file that ends in {ending} must be {_ENDINGS[ending.lower()]}", got, remedy)
     return "text"
 
 
@@ -176,11 +169,8 @@ def _read_all(stream: IO[bytes] | gzip.GzipFile, name: str, most: float, start: 
     while block := stream.read(_CHUNK):
         size += len(block)
         if size > most * GIGABYTE:
-            refuse(
-                f"FILE must hold at most {most:g} GB, unpacked",
-                f"more in {quote(name)}",
-                "Raise --max-gigabytes, or use Parquet, of which only named columns are read.",
-            )
+            rule = f"FILE must hold at most {most:g} GB, uncompressed"
+            refuse(rule, f"more in {quote(name)}", f"Raise --max-gigabytes. {_USE_PARQUET}")
         if text and b"\0" in block and not start.startswith(WIDE):
             refuse_binary(name)
         blocks.append(block)
@@ -189,11 +179,8 @@ def _read_all(stream: IO[bytes] | gzip.GzipFile, name: str, most: float, start: 
 
 def refuse_binary(name: str) -> NoReturn:
     """Text with NUL bytes."""
-    refuse(
-        "a text file must not hold NUL bytes",
-        f"some in {quote(name)}",
-        "If it is UTF-16, pass --encoding utf-16; else it is damaged or no text.",
-    )
+    remedy = "If it is UTF-16, pass --encoding utf-16; otherwise it is damaged or not text."
+    refuse("a text file must not contain NUL bytes", f"some in {quote(name)}", remedy)
 
 
 def _unpack(packed: bytes, name: str, most: float) -> bytes:
@@ -201,18 +188,15 @@ def _unpack(packed: bytes, name: str, most: float) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
             content = _read_all(stream, name, most, text=False)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        refuse("a gzip file must be whole", f"{quote(name)}: {error}", "Pack or download it again.")
+        refuse("a gzip file must be complete", f"{quote(name)}: {error}", "Compress or download it again.")
     if not content:
-        refuse("FILE must not be empty", f"0 bytes in {quote(name)}, unpacked", "Check how it was written.")
+        refuse("FILE must not be empty", f"0 bytes in {quote(name)}, decompressed", "Check how it was written.")
     return content
 
 
 def note_doubts(doubts: Sequence[str], name: str, *, strict: bool) -> list[str]:
     """Notes on what speaks against a file being complete; with --strict it is refused."""
     if doubts and strict:
-        refuse(
-            "with --strict nothing may speak against a file being complete",
-            f"{quote(name)}: {doubts[0]}",
-            "Write or download it again; if it is complete, leave --strict out.",
-        )
+        remedy = "Write or download it again; if it is complete, leave --strict out."
+        refuse("with --strict a file must be complete beyond doubt", f"{quote(name)}: {doubts[0]}", remedy)
     return [f"{doubt[0].upper()}{doubt[1:]}: is the file complete?" for doubt in doubts]

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
@@ -22,7 +23,7 @@ from scoreprism.cli._sources import WIDE, Source, Taken, refuse_binary
 from scoreprism.cli._words import at, quote
 
 if TYPE_CHECKING:
-    import polars as pl
+    from scoreprism.cli._column_roles import ReadOptions
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _SAMPLE = 50
@@ -47,31 +48,21 @@ class TextFile:
         bare = _collapse_quotes(self.body, self.delimiter)
         height, blank = _measure(bare, self.delimiter, len(self.names))
         if height == blank.size:
-            rule = "FILE must have at least one row"
-            refuse(rule, f"only a header in {quote(self.name)}", "Check how it was written.")
+            got = f"only a header in {quote(self.name)}"
+            refuse("FILE must have at least one row", got, "Check how it was written.")
         doubt = _doubt_end(self.body, bare, self.delimiter)
         del bare
-        return Taken(self._parse(positions, height, blank), [doubt] if doubt else [], {})
+        return self._parse(positions, height, blank), [doubt] if doubt else [], {}
 
     def _parse(self, positions: Sequence[int], height: int, blank: NDArray[np.intp]) -> pl.DataFrame:
-        import polars as pl
-
         with translate_errors("a text file must be a table"):
             frame = pl.read_csv(
-                self.body,
-                has_header=False,
-                separator=self.delimiter,
-                schema={str(i): pl.String() for i in range(len(self.names))},
-                columns=sorted({*positions} or {0}),
-                infer_schema_length=0,
-                glob=False,
-            )
+                self.body, has_header=False, separator=self.delimiter, columns=sorted({*positions} or {0}),
+                schema={str(i): pl.String() for i in range(len(self.names))}, infer_schema_length=0, glob=False,
+            )  # fmt: skip
         if frame.height != height:  # the two readings of quotes must agree, or neither is trusted
-            refuse(
-                "a text file must have quotes that enclose whole fields",
-                f"{height} or {frame.height} records, as one reads them",
-                "Write the file again with a CSV library.",
-            )
+            got = f"{height} or {frame.height} records, depending on the reader"
+            refuse("quotes must enclose whole fields", got, "Write the file again with a CSV library.")
         if blank.size:
             keep = np.ones(height, dtype=bool)
             keep[blank] = False
@@ -79,69 +70,55 @@ class TextFile:
         return frame.select(str(i) for i in positions)
 
 
-def read_text(source: Source, *, encoding: str, delimiter: str | None, decimal_comma: bool) -> TextFile:
+def read_text(source: Source, options: ReadOptions) -> TextFile:
     """Settle how a text is split, and read its header."""
-    content = source.content or b""
-    require_room(len(content))
-    content = _to_utf8(content, source.name, encoding)
+    require_room(len(source.content))
+    content, delimiter = _to_utf8(source.content, source.name, options.encoding), options.delimiter
     if b"\n" not in content and b"\r" in content:
         content = content.replace(b"\r", b"\n")  # lines as old Macs ended them
     if content[:4].lower() == b"sep=" and content[5:6] in b"\r\n":  # how Excel is told the delimiter
         delimiter = content[4:5].decode("utf-8") if delimiter is None else delimiter
         content = content[5:]
-    sign = _parse_delimiter(delimiter) if delimiter is not None else _find_delimiter(content, decimal_comma)
-    names, start = _read_header(content, source.name, sign)
-    return TextFile(source.name, names, sign, content[start:])
+    if delimiter is None:
+        delimiter = _find_delimiter(content, options.decimal_comma)
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)  # few shells make it easy to type one
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        refuse("--delimiter must be one character", quote(delimiter), "For example ';', or 'tab'.")
+    names, start = _read_header(content, source.name, delimiter)
+    return TextFile(source.name, names, delimiter, content[start:])
 
 
 def _to_utf8(content: bytes, name: str, encoding: str) -> bytes:
     try:
         known = codecs.lookup(encoding).name
-    except (LookupError, ValueError):
-        _refuse_encoding(encoding)
+        if known not in {"utf-8", "utf-8-sig"}:
+            content = content.decode(encoding).encode("utf-8")
+    except UnicodeError as error:
+        refuse(f"FILE must be text in {known}", f"{quote(name)}: {quote(error)}", "Pass another --encoding.")
+    except (LookupError, ValueError):  # no codec, or one from bytes to bytes
+        refuse("--encoding must be one that Python knows", quote(encoding), "For example utf-8, cp1252 or utf-16.")
     if known in {"utf-8", "utf-8-sig"}:
-        if content.startswith(WIDE):
-            refuse("a text file must be UTF-8", f"UTF-16 in {quote(name)}", "Pass --encoding utf-16.")
         _require_utf8(content, name)
-        content = content.removeprefix(codecs.BOM_UTF8)
-    else:
-        try:
-            content = content.decode(encoding).removeprefix("\ufeff").encode("utf-8")
-        except LookupError:  # a codec from bytes to bytes
-            _refuse_encoding(encoding)
-        except (UnicodeError, ValueError) as error:
-            refuse(f"FILE must be text in {known}", f"{quote(name)}: {quote(error)}", "Pass another --encoding.")
     if b"\0" in content:
         refuse_binary(name)
-    return content
-
-
-def _refuse_encoding(encoding: str) -> NoReturn:
-    refuse("encoding must be one that Python knows", quote(encoding), "For example utf-8, cp1252 or utf-16.")
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 def _require_utf8(content: bytes, name: str) -> None:
+    if content.startswith(WIDE):
+        refuse("a text file must be UTF-8", f"UTF-16 in {quote(name)}", "Pass --encoding utf-16.")
     if content.isascii():
         return
     for number, line in enumerate(io.BytesIO(content), start=1):  # line by line: the text itself is not kept
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
-            refuse(
-                "a text file must be UTF-8",
-                f"the byte 0x{line[error.start]:02x} in line {number} of {quote(name)}",
-                "Pass --encoding cp1252 if it comes from Excel on Windows, or another encoding.",
-            )
+            got = f"the byte 0x{line[error.start]:02x} in line {number} of {quote(name)}"
+            remedy = "Pass --encoding cp1252 if it comes from Excel on Windows, or another encoding."
+            refuse("a text file must be UTF-8", got, remedy)
 
 
 # ── delimiter and header ────────────────────────────────────────────────────────────────────────────
-
-
-def _parse_delimiter(given: str) -> str:
-    delimiter = {"\\t": "\t", "tab": "\t"}.get(given, given)  # few shells make it easy to type one
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-        refuse("--delimiter must be one character", quote(given), "For example ';', or 'tab'.")
-    return delimiter
 
 
 def _find_delimiter(content: bytes, decimal_comma: bool) -> str:
@@ -153,14 +130,11 @@ def _find_delimiter(content: bytes, decimal_comma: bool) -> str:
         if not widths or widths[0] < 2 or (decimal_comma and delimiter == ","):
             continue
         (even if len(set(widths)) == 1 else uneven)[delimiter] = widths[0]
-    found = even or uneven
-    best = [delimiter for delimiter in found if found[delimiter] == max(found.values())]
+    fitting = even or uneven
+    best = [delimiter for delimiter in fitting if fitting[delimiter] == max(fitting.values())]
     if len(best) > 1:
-        refuse(
-            "a text file must be split in one way",
-            f"fields that {' or '.join(DELIMITERS[d] for d in best)} could separate",
-            "Pass --delimiter.",
-        )
+        got = f"fields that {' or '.join(DELIMITERS[d] for d in best)} could separate"
+        refuse("a text file must have one field separator", got, "Pass --delimiter.")
     return best[0] if best else ","
 
 
@@ -193,11 +167,11 @@ def _read_header(content: bytes, name: str, delimiter: str) -> tuple[list[str], 
             refuse("the header must have at most 4 MB", f"{size} bytes in {quote(name)}", "Is it a table?")
         if content.count(b'"') % 2:
             refuse("a quote must be closed", f"an open one in the header of {quote(name)}", "Check the first line.")
-        refuse("the first line must hold the names of the columns", quote(error), "Check its quotes.")
+        refuse("the first line must hold the column names", quote(error), "Check its quotes.")
     if not names:
         refuse("FILE must not be empty", f"blank lines in {quote(name)}", "Check how it was written.")
     if len(names) > _COLUMNS:
-        refuse(f"a file must have at most {_COLUMNS} columns", f"{len(names)}", "Leave out those not needed.")
+        refuse(f"a file must have at most {_COLUMNS} columns", f"{len(names)}", "Leave out those you do not need.")
     # polars takes the width from the first line, blank or not; in a single column that is a missing value
     return names, _skip_blank_lines(content, file.tell()) if len(names) > 1 else file.tell()
 
@@ -217,24 +191,16 @@ def _collapse_quotes(body: bytes, delimiter: str) -> bytes:
     bare = _drop_quoted(body + b'"' if is_open else body) if b'"' in body else body
     stray, lone = _find_odd_signs(bare, delimiter) if b'"' in bare or b"\r" in bare else (None, None)
     if stray is not None:
-        refuse(
-            "quotes must enclose whole fields, and be doubled inside them",
-            f'a stray " in line {_line_of(stray, bare, body)} after the header',
-            "Write the file again with a CSV library, or take the quotes out.",
-        )
+        got = f'a stray " in line {_line_of(stray, bare, body)} after the header'
+        remedy = "Write the file again with a CSV library, or remove the quotes."
+        refuse("quotes must enclose whole fields and be doubled inside them", got, remedy)
     if is_open:
         line = body.count(b"\n", 0, body.rfind(b'"')) + 1
-        refuse(
-            "a quote must be closed",
-            f"an odd number of them, the last one in line {line} after the header",
-            "The file may be cut off: check its end, and how it was written.",
-        )
+        got = f"an odd number of quotes, the last one in line {line} after the header"
+        refuse("a quote must be closed", got, "The file may be cut off: check its end, and how it was written.")
     if lone is not None:  # it ends a line for some readers and not for others
-        refuse(
-            "lines must all end in the same way",
-            f"a carriage return alone in line {_line_of(lone, bare, body)} after the header",
-            "Write the file again with one kind of line end.",
-        )
+        got = f"a lone carriage return in line {_line_of(lone, bare, body)} after the header"
+        refuse("lines must all end in the same way", got, "Write the file again with one kind of line ending.")
     return bare
 
 
@@ -274,14 +240,11 @@ def _measure(bare: bytes, delimiter: str, width: int) -> tuple[int, NDArray[np.i
     blank, ragged = odd[is_blank], odd[~is_blank]
     if ragged.size:
         n_fields, row = int(fields[ragged[0]]), ragged[0] - np.searchsorted(blank, ragged[0])
-        remedy = "The file may be cut off, or its header lacks a name."
+        remedy = "The file may be cut off, or a name is missing in its header."
         if n_fields > width:
-            remedy = "Quote fields that hold the delimiter (decimal commas need another one), or name every column."
-        refuse(
-            f"every line must have as many fields as the header, {width}",
-            f"{n_fields} in {at(row)} ({plural(ragged.size, 'such line')})",
-            remedy,
-        )
+            remedy = "Quote fields that contain the delimiter (with decimal commas, use another), or name every column."
+        got = f"{n_fields} in {at(row)} ({plural(ragged.size, 'such line')})"
+        refuse(f"every line must have as many fields as the header, {width}", got, remedy)
     return fields.size, blank
 
 
