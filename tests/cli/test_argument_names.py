@@ -8,7 +8,7 @@ from scoreprism._spelling import spelling
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.cli import COMMANDS, main
 from scoreprism.cli._options import OPTION_OF
-from scoreprism.cli._output import Voice
+from scoreprism.cli._output import show_warnings
 from scoreprism.exceptions import InputError
 
 
@@ -20,7 +20,7 @@ from scoreprism.exceptions import InputError
         ("Pass `overwrite`=True.", "Pass overwrite=True.", "Pass --force."),
         ("`order`='any' follows", "order='any' follows", "--order any follows"),
         ("`pos_label`='a b' (or)", "pos_label='a b' (or)", "--pos-label 'a b' (or)"),
-        ("`by`[1] must be", "by[1] must be", "--segment must be"),
+        ("`segments`[1] must be", "segments[1] must be", "--segment must be"),
         ("`cv`=5 is no option", "cv=5 is no option", "cv=5 is no option"),
         (("Pass `clip`=1e-6", "`form`='plugin'"), "Pass clip=1e-6, or form='plugin'.", "Pass --clip 1e-6."),
         (("Pass `classes`=[…]", "`cv`=5"), "Pass classes=[…], or cv=5.", "Pass classes=[…], or cv=5."),
@@ -42,6 +42,6 @@ def test_options_that_arguments_become_exist():
 
 
 def test_warnings_speak_of_options(capsys):
-    with spelling(OPTION_OF), Voice().listening():
+    with spelling(OPTION_OF), show_warnings():
         IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], sample_weight=[0.25] * 4)
     assert capsys.readouterr().err.startswith("warning: --weight sums to 1 over 4 rows: ")

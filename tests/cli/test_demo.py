@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 import scoreprism
 from scoreprism.cli import main
-from scoreprism.cli._example import example_predictions
+from scoreprism.cli._demo import example_predictions
 
 
 def test_demo(tmp_path, monkeypatch):
