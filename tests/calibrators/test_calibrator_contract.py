@@ -1,5 +1,6 @@
 """What holds for every calibrator of the table: shapes, labels, order, smoothness, ends, hard cases, files and SQL."""
 
+import hashlib
 import json
 import pickle
 from dataclasses import replace
@@ -16,7 +17,6 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from scoreprism._maps.map_files import digest
 from scoreprism.calibrators import (
     CALIBRATORS,
     BinEffectsCalibrator,
@@ -695,6 +695,12 @@ def test_json_of_reduced_logits():
     fitted = PlattCalibrator(kind="logit").fit(table, table[:, 0] + rng.normal(size=100) > 0)
     again = from_json(fitted.to_json())
     np.testing.assert_array_equal(again.predict_proba(table), fitted.predict_proba(table))
+
+
+def digest(content):
+    """The SHA-256 that a file holds: of all other fields, sorted by name, without blanks."""
+    rest = {name: value for name, value in content.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
 def damaged(change):

@@ -18,11 +18,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from scoreprism import decompose
-from scoreprism._core.numerics import rising_cubic, rising_sigmoid, smoothstep, soft_floor
-from scoreprism._kernels.isotonic import isotonic_fit, isotonic_ladder, locate, pool_ties
-from scoreprism._kernels.kernel_regression import KERNELS, kernel_sums
 from scoreprism._kernels.quadratic_program import solve_qp
-from scoreprism._maps.splines import Basis
+from scoreprism._maps.splines import Basis, Quadratic, choose_penalty
+from scoreprism._sample.folds import random_folds
 from scoreprism.calibrators import (
     BetaCalibrator,
     BinEffectsCalibrator,
@@ -258,22 +256,11 @@ def test_cells_decide_what_to_sort_without_changing_the_fit(law, weighted, monke
     rank = score.argsort().argsort() / n
     y = (rng.random(n) < 0.2 + 0.6 * rank**2).astype(float)
     weight = rng.integers(0, 3, n) * rng.random(n) if weighted else None
-    fast = isotonic_ladder(score, y, weight)
+    fast = IsotonicCalibrator(**TEXTBOOK, kind="logit").fit(score, y.astype(int), weight)
     monkeypatch.setattr("scoreprism._kernels.isotonic._MANY", 10**9)
-    slow = isotonic_ladder(score, y, weight)
-    for mine, theirs in zip(fast, slow, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
-    np.testing.assert_allclose(
-        isotonic_fit(score, y, weight), slow.value[np.searchsorted(slow.first[1:], score, side="right")], atol=1e-12
-    )
-
-
-@given(st.integers(0, 1000), st.integers(1, 400))
-def test_locate_is_searchsorted(seed, cuts):
-    rng = np.random.default_rng(seed)
-    at = np.unique(np.round(rng.normal(size=cuts), rng.integers(1, 6)))
-    x = np.concatenate([rng.normal(size=5000) * 2, rng.choice(at, 3000), [-1e300, 1e300]])
-    np.testing.assert_array_equal(locate(at, x), np.searchsorted(at, x, side="right"))
+    slow = IsotonicCalibrator(**TEXTBOOK, kind="logit").fit(score, y.astype(int), weight)
+    assert fast.n_blocks_ == slow.n_blocks_ > 1
+    np.testing.assert_allclose(fast.calibrate(score), slow.calibrate(score), rtol=1e-12)
 
 
 def test_shrunken_blocks_by_hand():
@@ -283,6 +270,14 @@ def test_shrunken_blocks_by_hand():
     np.testing.assert_allclose(fitted, np.repeat([1 / 6, 1 / 2, 5 / 6], 2), atol=1e-15)
 
 
+def blocks(s, y):
+    """Centre, value and size of each isotonic block, by scipy."""
+    order = np.argsort(s)
+    fit = isotonic_regression(y[order].astype(float))
+    starts = fit.blocks[:-1]
+    return np.add.reduceat(s[order], starts) / fit.weights, fit.x[starts], fit.weights
+
+
 def test_shrinking_alone_would_break_the_order():
     """The second PAV is needed: in a calibrated sample (k + p̄)/(m + 1) alone falls somewhere in about half of the samples."""
     falls = 0
@@ -290,8 +285,8 @@ def test_shrinking_alone_would_break_the_order():
         rng = np.random.default_rng(seed)
         s = rng.random(300)
         y = (rng.random(300) < s).astype(float)
-        ladder = isotonic_ladder(s, y)
-        falls += (np.diff((ladder.events + y.mean()) / (ladder.weight + 1)) < 0).any()
+        _, value, size = blocks(s, y)
+        falls += (np.diff((value * size + y.mean()) / (size + 1)) < 0).any()
         fitted = IsotonicCalibrator(interpolation="step").fit(s, y).calibrate(np.sort(s))
         assert (np.diff(fitted) >= 0).all()
     assert 10 <= falls <= 35
@@ -299,11 +294,11 @@ def test_shrinking_alone_would_break_the_order():
 
 def test_centred_isotonic_passes_through_the_centres():
     s, y = sample(500)
-    ladder = isotonic_ladder(s, y.astype(float))
+    center, value, _ = blocks(s, y)
     fitted = IsotonicCalibrator(interpolation="centered", shrink=False, clip=0).fit(s, y)
-    np.testing.assert_allclose(fitted.calibrate(ladder.center), ladder.value, atol=1e-12)
-    middle = 0.5 * (ladder.center[:-1] + ladder.center[1:])
-    np.testing.assert_allclose(fitted.calibrate(middle), 0.5 * (ladder.value[:-1] + ladder.value[1:]), atol=1e-12)
+    np.testing.assert_allclose(fitted.calibrate(center), value, atol=1e-12)
+    middle = 0.5 * (center[:-1] + center[1:])
+    np.testing.assert_allclose(fitted.calibrate(middle), 0.5 * (value[:-1] + value[1:]), atol=1e-12)
 
 
 def test_steps_cost_a_tenth_of_log_loss_at_200_rows():
@@ -372,38 +367,32 @@ def test_bin_effects_vanish_in_a_platt_world():
 # ── kernels ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+#: Kernels by their definitions: c(1 − u²)ᵏ between −1 and 1.
+KERNELS = {
+    "triweight": lambda u: 35 / 32 * np.clip(1 - u**2, 0, None) ** 3,  # the paper's
+    "biweight": lambda u: 15 / 16 * np.clip(1 - u**2, 0, None) ** 2,
+    "epanechnikov": lambda u: 3 / 4 * np.clip(1 - u**2, 0, None),
+}
+
+
 def direct(x, y, weight, grid, h, kernel):
     k = kernel((grid[:, None] - x) / h) * (1 if weight is None else weight)
     return k.sum(axis=1), k @ y
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("h", [0.01, 0.1, 0.7])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_kernel_sums_against_the_direct_sum(name, h, weighted):
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.beta(2, 3, 3000), np.round(rng.random(500), 2)])
-    y = (rng.random(3500) < x).astype(float)
-    weight = rng.random(3500) if weighted else None
-    grid = np.linspace(0, 1, 57)
-    mass, events = direct(x, y, weight, grid, h, KERNELS[name])
-    reached = mass > 1e-9 * mass.max()
-    exact = kernel_sums(x, y, weight, grid, h, KERNELS[name], method="exact")
-    np.testing.assert_allclose(exact.mass, mass, atol=1e-10 * mass.max())
-    np.testing.assert_allclose(exact.rate[reached], (events / np.where(reached, mass, 1))[reached], atol=1e-10)
-    inside = mass > 0.5 * KERNELS[name].norm  # windows that hold more than the edge of one row
-    binned = kernel_sums(x, y, weight, grid, h, KERNELS[name], method="binned")
-    np.testing.assert_allclose(binned.rate[inside], (events / np.where(inside, mass, 1))[inside], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernels_are_densities(name):
+def test_rules_of_thumb_are_of_equal_width(name):
+    """Bandwidths of kernels are alike up to (∫K² / (∫u²K)²)^(1/5), the canonical factor (Marron & Nolan 1988)."""
     u = np.linspace(-1, 1, 200_001)
-    assert np.trapezoid(KERNELS[name](u), u) == pytest.approx(1.0, abs=1e-8)
-    assert KERNELS["triweight"](np.array([0.0]))[0] == 35 / 32  # the paper's
-    roughness, variance = (np.trapezoid(v, u) for v in (KERNELS[name](u) ** 2, u**2 * KERNELS[name](u)))
-    gauss = (1 / (2 * np.sqrt(np.pi))) ** 0.2  # ∫φ² = 1/(2√π), variance 1
-    assert KERNELS[name].factor == pytest.approx((roughness / variance**2) ** 0.2 / gauss, abs=6e-4)
+    s, y = sample(400)
+
+    def factor(kernel):
+        assert np.trapezoid(KERNELS[kernel](u), u) == pytest.approx(1.0, abs=1e-8)
+        roughness, variance = (np.trapezoid(v, u) for v in (KERNELS[kernel](u) ** 2, u**2 * KERNELS[kernel](u)))
+        return (roughness / variance**2) ** 0.2
+
+    here, there = (KernelCalibrator(bandwidth="rule", kernel=one).fit(s, y).bandwidth_ for one in (name, "triweight"))
+    assert here / there == pytest.approx(factor(name) / factor("triweight"), abs=6e-4)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -567,8 +556,6 @@ def test_sharing_rows_among_points_changes_nothing_that_matters(monkeypatch):
 
 def test_reml_is_the_marginal_likelihood_of_gaussian_data():
     """λ of the identity link against a direct maximisation of the restricted likelihood on a fine grid."""
-    from scoreprism._maps.splines import Quadratic, choose_penalty
-
     rng = np.random.default_rng(0)
     n, basis = 300, Basis(0.0, 1.0, 12)
     x = rng.random(n)
@@ -591,8 +578,6 @@ def test_reml_is_the_marginal_likelihood_of_gaussian_data():
 
 
 def test_gcv_is_generalised_cross_validation():
-    from scoreprism._maps.splines import Quadratic, choose_penalty
-
     rng = np.random.default_rng(0)
     n, basis = 300, Basis(0.0, 1.0, 12)
     x = rng.random(n)
@@ -638,34 +623,6 @@ def test_monotone_spline_follows_where_isotonic_steps():
     assert error[0] < error[1]
 
 
-# ── monotone arithmetic ─────────────────────────────────────────────────────────────────────────────
-
-
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_cubic_pieces_rise_between_neighbouring_floats(at, d0, d1, d2):
-    t = np.minimum(at + np.arange(500) * np.spacing(max(at, 1e-300)), 1.0)
-    b = np.cumsum([-0.3, d0, d1, d2])
-    assert (np.diff(rising_cubic(t, *b)) >= 0).all()
-    assert (np.diff(smoothstep(t)) >= 0).all()
-
-
-@given(st.floats(-700, 700))
-def test_sigmoid_rises_between_neighbouring_floats(at):
-    x = at + np.arange(500) * np.spacing(abs(at) + 1e-300)
-    assert (np.diff(rising_sigmoid(x)) >= 0).all()
-    np.testing.assert_allclose(rising_sigmoid(x), np.minimum(expit(x), 1 - 2**-53), rtol=1e-13)
-
-
-@given(st.floats(1e-6, 0.2), st.floats(0, 1.3))
-def test_soft_floor_rises_and_meets_what_it_leaves_alone(floor, at):
-    p = np.minimum(at * floor + np.arange(300) * np.spacing(at * floor + 1e-300), 1.0)
-    assert (np.diff(soft_floor(p, floor)) >= 0).all()
-    assert (soft_floor(p, floor) >= floor / 4).all()
-    kept = np.linspace(floor, 1 - floor, 50)
-    np.testing.assert_array_equal(soft_floor(kept, floor), kept)
-    np.testing.assert_allclose(soft_floor(p, floor) + soft_floor(1 - p, floor), 1.0, atol=1e-15)
-
-
 # ── Venn–Abers ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -696,12 +653,22 @@ def test_venn_abers_equals_brute_force(rows, weighted, seed):
     np.testing.assert_allclose(fitted.calibrate(new), high / (1 - low + high), atol=1e-15)
 
 
+def isotonic_at(s, y, w=None):
+    """The isotonic fit at the last row, in fractions."""
+    w = np.ones(s.size) if w is None else w
+    values = np.unique(s)
+    weights = [sum(map(Fraction, w[s == v])) for v in values]
+    events = [sum(map(Fraction, (w * y)[s == v])) for v in values]
+    fit = exact_pav([e / m for e, m in zip(events, weights, strict=True)], weights)
+    return fit[int(np.searchsorted(values, s[-1]))]
+
+
 def test_venn_abers_of_many_rows_equals_brute_force_at_some():
     s, y = sample(3000)
     new = np.linspace(0.01, 0.99, 23)
     interval = VennAbersCalibrator().fit(s, y).predict_interval(new)
     for column, outcome in ((0, 0.0), (1, 1.0)):
-        brute = [isotonic_fit(np.append(s, v), np.append(y, outcome).astype(float))[-1] for v in new]
+        brute = [isotonic_at(np.append(s, v), np.append(y, outcome)) for v in new]
         np.testing.assert_allclose(interval[:, column], brute, atol=1e-12)
 
 
@@ -1045,19 +1012,7 @@ def test_folds_are_random_and_share_the_bins():
     s, y = sample(200)
     one, two = (SelectedCalibrator(random_state=seed).fit(s, y).losses_ for seed in (0, 1))
     assert one != two
-    shared = BinEffectsCalibrator()._shared(_data(s, y))
-    assert shared.edges.size == int(np.ceil(2 * 200 ** (1 / 3))) - 1
-
-
-def _data(s, y):
-    from scoreprism._sample.fit_rows import FitRows
-
-    return FitRows(s, y, None, 2, "probability")
-
-
-def test_pooled_ties_are_sums():
-    pooled = pool_ties(np.array([0.3, 0.1, 0.3]), np.array([1.0, 0.0, 1.0]))
-    assert [column.tolist() for column in pooled] == [[0.1, 0.3], [1.0, 2.0], [0.0, 2.0]]
+    assert BinEffectsCalibrator().fit(s, y).effects_.size == int(np.ceil(2 * 200 ** (1 / 3)))
 
 
 # ── appendix E ──────────────────────────────────────────────────────────────────────────────────────
@@ -1190,7 +1145,7 @@ def test_venn_abers_of_very_uneven_weights():
     fitted = VennAbersCalibrator().fit(s, y, w)
     new = np.array([0.05, 0.3, 0.36, 0.4, 0.9])
     for column, outcome in ((0, 0.0), (1, 1.0)):
-        brute = [isotonic_fit(np.append(s, v), np.append(y, outcome).astype(float), np.append(w, 1.0))[-1] for v in new]
+        brute = [isotonic_at(np.append(s, v), np.append(y, outcome), np.append(w, 1.0)) for v in new]
         np.testing.assert_allclose(fitted.predict_interval(new)[:, column], brute, rtol=1e-12)
 
 
@@ -1249,51 +1204,8 @@ def test_getting_a_calibrator_with_parameters_leaves_the_given_one_alone():
 # ── parts that only their users saw ─────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_outer_quantiles_of_many_rows_are_near_those_of_the_rows(weighted):
-    """To two 4096ths of the range of 5000 rows; the half percent at either end, by weight, of the sorted rows."""
-    from scoreprism._learners.spline_fit import _outer
-
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=5000)
-    weight = rng.integers(1, 4, 5000).astype(float) if weighted else None
-    repeated = np.sort(x if weight is None else np.repeat(x, weight.astype(int)))
-    exact = repeated[np.ceil(np.array([0.005, 0.995]) * repeated.size).astype(int) - 1]
-    assert _outer(x, weight) == pytest.approx(exact, abs=2 * np.ptp(x) / 4096)
-    lumped = np.concatenate([np.full(4990, 0.25), np.linspace(-1e6, 1e6, 10)])  # the cells are too wide for these
-    assert _outer(lumped, None) == (0.25, 0.25)
-
-
-def test_a_fit_that_used_up_its_steps_says_so(monkeypatch):
-    """One Newton step from zero is no minimum; sixty are."""
-    from scoreprism._kernels import logistic as _logistic
-
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=200)
-    y, design = (rng.random(200) < expit(2 * x)).astype(float), np.stack([np.ones(200), x])
-    assert _logistic.fit_logistic(design, y).converged
-    monkeypatch.setattr(_logistic, "_STEPS", 1)
-    assert not _logistic.fit_logistic(design, y).converged
-
-
-def test_a_sum_is_of_two_curves():
-    from scoreprism._maps.binary_map import Affine, Sum
-    from scoreprism.exceptions import InputError
-
-    line = Affine(1.0, 0.5)
-    Sum(line, line).check()
-    for first, second in ((line, "line"), ("line", line)):
-        with pytest.raises(InputError) as caught:
-            Sum(first, second).check()
-        assert str(caught.value) == (
-            "Sum must have two curves; got something else. Write the file again with to_json()."
-        )
-
-
 def test_every_class_is_in_every_training_part():
     """Two rows of the rare class often fall into one fold: such draws are drawn again. Sizes differ by at most one."""
-    from scoreprism._sample.folds import random_folds
-
     codes = np.array([0, 0, 1, 1, 1, 1, 1])
     for seed in range(50):
         splits = random_folds(codes, 3, np.random.default_rng(seed))
@@ -1324,21 +1236,6 @@ def test_a_bin_without_rows_changes_nothing():
     assert beside.effects_ == pytest.approx([0.0, *without.effects_], abs=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_a_coarse_kernel_curve_of_rows_on_its_grid_is_the_kernel_estimate(kernel):
-    """Sharing rows between points loses nothing where rows lie on points: Σ K((t−x)/h) y / Σ K((t−x)/h)."""
-    from scoreprism._sample.fit_rows import FitRows
-    from scoreprism.calibrators._kernel_smoothing import _coarse_curve
-
-    rng = np.random.default_rng(0)
-    x = np.concatenate([[0.0, 64.0], rng.integers(0, 65, 400)])
-    y = (rng.random(402) < x / 64).astype(int)
-    curve = _coarse_curve(x, FitRows(x, y, None, 2, "logit"), 16.0, kernel)
-    at = np.arange(0.0, 65.0)
-    mass = kernel((at[:, None] - x) / 16.0)
-    assert curve(at) == pytest.approx((mass @ y) / mass.sum(axis=1), abs=1e-9)
-
-
 def test_nonnegative_least_squares_alone_solve_the_quadratic_program(monkeypatch):
     """
     What is polished is the minimum already, so that a refusal to polish costs digits, not the answer.
@@ -1346,13 +1243,11 @@ def test_nonnegative_least_squares_alone_solve_the_quadratic_program(monkeypatch
     Shortest x with x₁ + 2x₂ ≥ 5: (1, 2), the projection of 0 on the line. With G = ((2, 1), (1, 2)) and the same
     constraint x = λ G⁻¹a, G⁻¹a = (0, 1), a·G⁻¹a = 2: (0, 2.5).
     """
-    from scoreprism._kernels import quadratic_program as _qp
-
-    monkeypatch.setattr(_qp, "_polished", lambda x, *_: x)
+    monkeypatch.setattr("scoreprism._kernels.quadratic_program._polished", lambda x, *_: x)
     rows, least = np.array([[1.0, 2.0]]), np.array([5.0])
-    assert _qp.solve_qp(np.eye(2), np.zeros(2), rows, least) == pytest.approx([1.0, 2.0], abs=1e-9)
+    assert solve_qp(np.eye(2), np.zeros(2), rows, least) == pytest.approx([1.0, 2.0], abs=1e-9)
     turned = np.array([[2.0, 1.0], [1.0, 2.0]])
-    assert _qp.solve_qp(turned, np.zeros(2), rows, least) == pytest.approx([0.0, 2.5], abs=1e-9)
+    assert solve_qp(turned, np.zeros(2), rows, least) == pytest.approx([0.0, 2.5], abs=1e-9)
 
 
 def test_a_clip_of_one_half_is_refused():
@@ -1367,23 +1262,12 @@ def test_a_clip_of_one_half_is_refused():
     IsotonicCalibrator(clip=0.49).fit(s, y)
 
 
-def test_parameters_are_parsed_once_per_fit_and_stay_as_they_were_passed(monkeypatch):
-    from scoreprism.calibrators import _calibrator
-
+def test_parameters_stay_as_they_were_passed():
     s, y = sample(300)
     loose, strict = (IsotonicCalibrator(interpolation=word).fit(s, y) for word in ("Step", "step"))
     assert loose.interpolation == "Step"
     assert loose.n_blocks_ == strict.n_blocks_
     np.testing.assert_array_equal(loose.calibrate(s), strict.calibrate(s))
-
-    calls, parse = [], _calibrator.parse_choice
-    monkeypatch.setattr(_calibrator, "parse_choice", lambda *args: calls.append(args) or parse(*args))
-    counts = []
-    for cv in (2, 8):
-        calls.clear()
-        SelectedCalibrator(cv=cv).fit(s, y)
-        counts.append(len(calls))
-    assert counts[0] == counts[1]
 
 
 def test_bad_parameters_are_refused_wherever_a_map_is_fitted():

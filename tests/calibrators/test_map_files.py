@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,16 +18,15 @@ import pyarrow as pa
 import pytest
 
 import scoreprism
-from scoreprism._core.atomic_files import write_text
-from scoreprism._maps.parts import Part
 from scoreprism.calibrators import (
+    CALIBRATORS,
     PlattCalibrator,
     Provenance,
     SelectedCalibrator,
     TemperatureCalibrator,
     from_json,
 )
-from scoreprism.exceptions import InputError, LeftoverFileWarning
+from scoreprism.exceptions import InputError
 from tests.cli.test_cli import call
 
 UNIX = pytest.mark.skipif(sys.platform == "win32", reason="signals, pipes and limits of Unix")
@@ -60,16 +61,24 @@ def saved(*args, name="map.json"):
 # ── what a file holds ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_tags_are_words_of_their_own():
-    """A table that files depend on: a tag may be added, never changed, removed or reused."""
-    assert {tag: cls.__name__ for tag, cls in Part.known.items()} == {
-        "chart": "Chart", "line": "Affine", "beta": "BetaCurve", "log-line": "LogLine", "steps": "Steps",
-        "broken-line": "BrokenLine", "cubics": "Cubics", "sum": "Sum", "binary": "BinaryMap", "reduction": "Reduction",
-        "softmax": "SoftmaxMap", "same": "Same", "tempered": "Tempered", "venn-abers-sums": "VennAbersSums",
-        "venn-abers": "VennAbersMap", "one-vs-rest": "OneVsRestMap",
-    }  # fmt: skip
-    text = PlattCalibrator().fit(SCORES, OUTCOMES).to_json()
-    assert not [cls.__name__ for cls in Part.known.values() if f'"{cls.__name__}"' in text]
+#: A table that files depend on: a tag may be added, never changed, removed or reused.
+TAGS = {
+    "chart", "line", "beta", "log-line", "steps", "broken-line", "cubics", "sum", "binary", "reduction", "softmax",
+    "same", "tempered", "venn-abers-sums", "venn-abers", "one-vs-rest",
+}  # fmt: skip
+
+
+def test_parts_of_a_file_have_the_tags_they_always_had():
+    rng = np.random.default_rng(0)
+    laws = rng.dirichlet(np.ones(3), 300)
+    codes = (rng.random(300)[:, None] > laws.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    texts = []
+    for made in CALIBRATORS.values():
+        for scores, outcomes in ((SCORES, OUTCOMES), (laws, codes)):
+            with contextlib.suppress(InputError):  # a map of two classes
+                texts.append(made().fit(scores, outcomes).to_json())
+    tags = {tag for text in texts for tag in re.findall(r'"part": ?"([^"]+)"', text)}
+    assert tags | {"log-line", "reduction"} == TAGS  # these two are of maps with options
 
 
 def test_a_fit_records_what_it_knows():
@@ -368,11 +377,9 @@ def test_a_limit_on_memory_is_seen_before_polars_aborts(file, megabytes):
 
 
 def test_unpacked_data_are_weighed_too(file, data, monkeypatch):
-    from scoreprism.cli import _polars_guards
-
     saved(file, "--target", "y", "--score", "good")
-    monkeypatch.setattr(_polars_guards, "_memory_limit", lambda: 3 * 10**9)
-    monkeypatch.setattr(_polars_guards, "_memory_used", lambda: 3 * 10**9 - 1000)
+    monkeypatch.setattr("scoreprism.cli._polars_guards._memory_limit", lambda: 3 * 10**9)
+    monkeypatch.setattr("scoreprism.cli._polars_guards._memory_used", lambda: 3 * 10**9 - 1000)
     data.write_parquet("rows.parquet")
     for source in ("-", "rows.parquet"):
         stdin = Path(file).read_bytes() if source == "-" else None
@@ -405,16 +412,14 @@ def left_behind(target):
 
 
 @UNIX
-def test_the_next_run_removes_what_a_killed_one_left(tmp_path):
-    left = left_behind(tmp_path / "a.csv")
+def test_the_next_run_removes_what_a_killed_one_left(file, tmp_path):
+    saved(file, "--target", "y", "--score", "good")
+    left, other = left_behind(tmp_path / "a.csv"), left_behind(tmp_path / "b.csv")
     assert (tmp_path / left).read_text() == "half"
-    other = left_behind(tmp_path / "b.csv")
-    with pytest.warns(LeftoverFileWarning) as caught:
-        write_text(tmp_path / "a.csv", lambda: "whole")
-    assert [str(one.message) for one in caught] == [
-        f"{left!r}, which a run that was killed had left beside its output, is removed"
-    ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [other, "a.csv"]  # b's is removed by the next run to b
+    found = call("apply", "map.json", file, "--score", "good", "-o", "a.csv")
+    assert f"{left!r}, which a run that was killed had left beside its output, is removed" in found.stderr
+    kept = {path.name for path in tmp_path.iterdir()}
+    assert kept == {other, "a.csv", "map.json", file}  # b's is removed by the next run to b
 
 
 @UNIX
@@ -432,7 +437,8 @@ def test_the_command_line_says_so(file):
 
 
 @UNIX
-def test_files_in_use_and_files_of_others_stay(tmp_path):
+def test_files_in_use_and_files_of_others_stay(file, tmp_path):
+    saved(file, "--target", "y", "--score", "good")
     target = tmp_path / "a.csv"
     running = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(target), "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -449,9 +455,9 @@ def test_files_in_use_and_files_of_others_stay(tmp_path):
         for name in others:
             (tmp_path / name).write_text("mine")
         (tmp_path / f"{start}-0123456789ab.tmp").symlink_to(tmp_path / others[0])
-        write_text(target, lambda: "whole")
+        call("apply", "map.json", file, "--score", "good", "-o", "a.csv")
         there = {path.name for path in tmp_path.iterdir()}
-        assert there == {*others, held, "a.csv", f"{start}-0123456789ab.tmp"}
+        assert there == {*others, held, "a.csv", f"{start}-0123456789ab.tmp", "map.json", file}
         running.stdin.close()
         assert running.wait(timeout=30) == 0
     assert target.read_text() == "half"  # the other process ended well, and was told to overwrite
@@ -471,7 +477,7 @@ def test_a_file_taken_for_stale_before_it_is_locked_is_made_again(tmp_path, monk
         return real(descriptor)
 
     monkeypatch.setattr(_files, "_locked", locked)
-    write_text(tmp_path / "a.csv", lambda: "whole")
+    _files.write_text(tmp_path / "a.csv", lambda: "whole")
     assert len(calls) == 2
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.csv", "whole")]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from scoreprism import Chain, Level
 from scoreprism.curves import MurphyDecomposition, decision_loss, murphy_curve, murphy_decomposition
 from scoreprism.curves._decision_loss import DecisionRows, of_bounded_payoffs
-from scoreprism.decomposition._chain import Chain, Level
 from scoreprism.exceptions import InputError
 from scoreprism.report import summarize
 

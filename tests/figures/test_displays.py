@@ -48,7 +48,6 @@ from scoreprism.displays import (
     TriptychDisplay,
     house_style,
 )
-from scoreprism.displays._style import LINES, MARKERS, PALETTES, Inks
 from scoreprism.ensembles import recalibrate_stages, select_stage, stagewise_decomposition
 from scoreprism.exceptions import InputError
 from scoreprism.metrics import METRICS, evaluate
@@ -673,26 +672,35 @@ def contrast(one, other):
     return max(a, b) / min(a, b)
 
 
+def on_paper(paper, kind, law, count):
+    """A display on axes of a colour."""
+    _, ax = plt.subplots(facecolor=paper, subplot_kw={"facecolor": paper})
+    return drawn(kind, law, count, ax=ax)
+
+
 @pytest.mark.parametrize("paper", ["white", "#16181d"])
 @pytest.mark.parametrize("vision", VISION)
-def test_colours_can_be_told_apart_by_everyone(vision, paper):
-    inks = Inks.on(paper)
-    palette = PALETTES[inks.mode]
+def test_colours_can_be_told_apart_by_everyone(vision, paper, law):
+    display = on_paper(paper, "roc", law, 5)
+    palette = [line.get_color() for line in display.line_]
     seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in palette]
     assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 14  # 2.3 is the least anyone sees
     assert all(contrast(colour, paper) >= 3 for colour in palette)  # WCAG 2.1, 1.4.11: graphical objects
-    assert contrast(inks.ink, paper) >= 7
-    assert contrast(inks.quiet, paper) >= 4.5  # the same, text
-    terms = [inks.term(name) for name in ("reliability", "grouping", "irreducible")]
+    assert contrast(display.ax_.xaxis.label.get_color(), paper) >= 7
+    (diagonal,) = [line for line in display.ax_.lines if "reference" in (line.get_gid() or "")]
+    assert contrast(diagonal.get_color(), paper) >= 4.5  # the same, text
+    terms = [bar.get_facecolor() for bar in on_paper(paper, "decomposition", law, 1).bar_[1:]]
+    assert len(terms) == 3
     seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in terms]
     assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 30  # areas that touch each other
 
 
-def test_twenty_models_have_twenty_looks():
-    inks = Inks.on("white")
-    assert len({(m["color"], m["linestyle"]) for m in map(inks.model, range(20))}) == 20
-    assert len(LINES) >= 2
-    assert len(MARKERS) >= 2
+def test_twenty_models_have_twenty_looks(law):
+    X, y, _ = law
+    lines = DISPLAYS["roc"].from_predictions(y, {f"model {i}": score(X, i) for i in range(20)}).line_
+    assert len({(line.get_color(), str(line._unscaled_dash_pattern)) for line in lines}) == 20
+    planes = DISPLAYS["resolution-plane"].from_predictions(y, {f"model {i}": score(X, i) for i in range(20)}).line_
+    assert len({(line.get_color(), line.get_marker()) for line in planes}) == 20
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
@@ -705,16 +713,17 @@ def test_the_global_style_stays_as_it_was(kind, law):
 def test_dark_paper_gets_light_ink(law):
     with plt.style.context("dark_background"):
         display = drawn("murphy", law, 1)
-    assert display.ax_.xaxis.label.get_color() == Inks.on("black").ink
-    assert display.line_[0].get_color() == PALETTES["dark"][0]
+    assert contrast(display.ax_.xaxis.label.get_color(), "black") >= 7
+    light, dark = drawn("murphy", law, 1).line_[0].get_color(), display.line_[0].get_color()
+    assert light != dark
     figure, ax = plt.subplots()
     ax.set_facecolor("none")
     figure.set_facecolor("#101010")
-    assert drawn("murphy", law, 1, ax=ax).line_[0].get_color() == PALETTES["dark"][0]
+    assert drawn("murphy", law, 1, ax=ax).line_[0].get_color() == dark
     figure = plt.figure(facecolor="#101010")
     ax = figure.subfigures(1, 2)[0].subplots()
     ax.set_facecolor("none")
-    assert drawn("murphy", law, 1, ax=ax).line_[0].get_color() == PALETTES["dark"][0]
+    assert drawn("murphy", law, 1, ax=ax).line_[0].get_color() == dark
 
 
 def test_the_house_style_is_a_file_for_a_while():

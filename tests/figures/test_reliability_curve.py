@@ -10,10 +10,8 @@ import pytest
 from scipy import stats
 from scipy.optimize import isotonic_regression
 
-from scoreprism._kernels.binomial import rate_interval, sum_interval, sum_law
 from scoreprism.calibrators import MonotoneSplineCalibrator
 from scoreprism.curves import ReliabilityCurve, reliability_curve
-from scoreprism.curves._bands import pointwise_band, uniform_band
 from scoreprism.exceptions import InputError, RefutedShapeWarning
 
 pytestmark = pytest.mark.filterwarnings(
@@ -114,42 +112,55 @@ def test_integer_weights_give_the_curve_of_repeated_rows(method):
 # ── binomial intervals ──────────────────────────────────────────────────────────────────────────────
 
 
+def rate_interval(k, n, interval="mid-p"):
+    """The 90 % interval of an event rate: that of a bin with k events among n rows."""
+    y = np.repeat([1, 0], [k, n - k])
+    ask = {"method": "bins", "n_bins": 1, "band": "confidence", "interval": interval, "classes": [0, 1]}
+    curve = reliability_curve(y, np.full(n, 0.4), confidence_level=0.9, **ask)
+    return curve.low[0], curve.high[0]
+
+
 def test_clopper_pearson_and_wilson_are_scipy():
     for k, n in [(0, 10), (3, 10), (10, 10), (1, 1), (17, 400)]:
         for ours, theirs in (("clopper-pearson", "exact"), ("wilson", "wilson")):
-            low, high = rate_interval(np.array([float(k)]), np.array([float(n)]), 0.9, ours)
             expected = stats.binomtest(k, n).proportion_ci(0.9, theirs)
-            np.testing.assert_allclose([low[0], high[0]], expected, atol=1e-10)
+            np.testing.assert_allclose(rate_interval(k, n, ours), expected, atol=1e-10)
 
 
 def test_mid_p_solves_its_equation_and_pure_bins_have_closed_forms():
-    low, high = rate_interval(np.array([3.0]), np.array([12.0]), 0.9)
-    for p, tail in ((low[0], stats.binom.sf(3, 12, low[0])), (high[0], stats.binom.cdf(2, 12, high[0]))):
+    low, high = rate_interval(3, 12)
+    for p, tail in ((low, stats.binom.sf(3, 12, low)), (high, stats.binom.cdf(2, 12, high))):
         assert tail + 0.5 * stats.binom.pmf(3, 12, p) == pytest.approx(0.05, abs=1e-12)
-    low, high = rate_interval(np.array([0.0, 12.0]), np.array([12.0, 12.0]), 0.9)
     # ½(1 − p)¹² = .05
-    np.testing.assert_allclose(low, [0.0, 0.1 ** (1 / 12)], atol=1e-12)
-    np.testing.assert_allclose(high, [1 - 0.1 ** (1 / 12), 1.0], atol=1e-12)
+    np.testing.assert_allclose(rate_interval(0, 12), [0.0, 1 - 0.1 ** (1 / 12)], atol=1e-12)
+    np.testing.assert_allclose(rate_interval(12, 12), [0.1 ** (1 / 12), 1.0], atol=1e-12)
 
 
-def test_law_of_a_sum_by_enumeration_and_by_fourier():
+def test_the_consistency_band_of_a_bin_is_the_law_of_its_sum():
+    """Quantiles of the number of events among rows with these probabilities, by enumeration and of the binomial law."""
+
+    def ends(p):
+        ask = {"method": "bins", "n_bins": 1, "band": "consistency", "interval": "clopper-pearson", "classes": [0, 1]}
+        curve = reliability_curve(np.arange(p.size) % 2, p, confidence_level=0.9, **ask)
+        return [curve.low[0] * p.size, curve.high[0] * p.size]
+
     p = np.array([0.1, 0.5, 0.9, 0.3])
-    expected = np.zeros(5)
+    mass = np.zeros(5)
     for outcome in itertools.product((0, 1), repeat=4):
-        expected[sum(outcome)] += np.prod(np.where(outcome, p, 1 - p))
-    np.testing.assert_allclose(sum_law(p), expected, atol=1e-15)
-    np.testing.assert_allclose(sum_law(np.full(500, 0.3)), stats.binom.pmf(np.arange(501), 500, 0.3), atol=1e-14)
-    assert sum_interval(np.full(20, 0.3), 0.9, "clopper-pearson") == tuple(stats.binom.ppf([0.05, 0.95], 20, 0.3))
+        mass[sum(outcome)] += np.prod(np.where(outcome, p, 1 - p))
+    np.testing.assert_allclose(ends(p), np.searchsorted(np.cumsum(mass), [0.05, 0.95]), atol=1e-12)
+    for n in (20, 500):
+        np.testing.assert_allclose(ends(np.full(n, 0.3)), stats.binom.ppf([0.05, 0.95], n, 0.3), atol=1e-9)
 
 
 def test_clopper_pearson_keeps_its_level_everywhere_and_mid_p_on_average():
-    n, k = 10, np.arange(11.0)
+    n, k = 10, np.arange(11)
     rates = np.linspace(0.005, 0.995, 199)
     cover = {}
     for interval in ("clopper-pearson", "mid-p"):
-        low, high = rate_interval(k, np.full(11, float(n)), 0.9, interval)
-        held = (low <= rates[:, None]) & (rates[:, None] <= high)
-        cover[interval] = (stats.binom.pmf(k, n, rates[:, None]) * held).sum(axis=1)
+        low, high = np.transpose([rate_interval(events, n, interval) for events in k])
+        covers = (low <= rates[:, None]) & (rates[:, None] <= high)
+        cover[interval] = (stats.binom.pmf(k, n, rates[:, None]) * covers).sum(axis=1)
     assert cover["clopper-pearson"].min() >= 0.9
     assert 0.9 <= cover["mid-p"].mean() <= 0.93 < cover["clopper-pearson"].mean()
 
@@ -207,15 +218,6 @@ def test_bands_hold_the_curve_are_ordered_and_reproducible(method, band):
     if band == "confidence":
         fit = np.interp(pointwise.band_x, pointwise.x, pointwise.y)
         assert ((pointwise.low <= fit + 1e-9) & (fit <= pointwise.high + 1e-9)).all()
-
-
-def test_a_redrawn_curve_does_not_depend_on_their_number():
-    from scoreprism._core.resampling import Streams
-    from scoreprism.curves._bands import Ask
-
-    asks = [Ask("consistency", 0.5, False, count, Streams.of(0), None) for count in (5, 20)]
-    few, many = (ask.draws(lambda rng: rng.random(3)) for ask in asks)
-    np.testing.assert_array_equal(few, many[:5])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -373,8 +375,6 @@ def test_a_falling_event_rate_is_warned_of_and_has_a_band():
 def test_bins_of_equal_width_hold_their_upper_edge_as_elsewhere():
     from sklearn.calibration import calibration_curve
 
-    from scoreprism._kernels.bins import even_codes
-
     s = np.repeat(np.arange(101) / 100, 3)
     y = (np.random.default_rng(0).random(s.size) < s).astype(int)
     for n_bins in (4, 5, 8, 10):
@@ -382,7 +382,11 @@ def test_bins_of_equal_width_hold_their_upper_edge_as_elsewhere():
         rate, mean = calibration_curve(y, s, n_bins=n_bins, strategy="uniform")
         np.testing.assert_allclose(curve.x, mean, rtol=1e-12)
         np.testing.assert_allclose(curve.y, rate, rtol=1e-12)
-        np.testing.assert_allclose(curve.weight, np.bincount(even_codes(s, n_bins)) / s.size, rtol=1e-12)
+        np.testing.assert_allclose(
+            curve.weight,
+            np.bincount(np.maximum(np.ceil(np.round(s * n_bins, 9)), 1).astype(int))[1:] / s.size,
+            rtol=1e-12,
+        )
 
 
 @pytest.mark.parametrize("band", BANDS)
@@ -408,17 +412,6 @@ def test_weighted_bins_say_how_many_redraws_they_need():
     ):
         reliability_curve(y, s, **ask)
     assert np.isfinite(reliability_curve(y, s, n_resamples=1990, **ask).low).all()
-
-
-def test_order_statistics_and_the_uniform_band_by_simulation():
-    rng = np.random.default_rng(0)
-    curves = np.sort(rng.random((2000, 12)), axis=1)
-    further = np.sort(rng.random((4000, 12)), axis=1)
-    low, high = pointwise_band(curves, 0.9)
-    inside = ((further >= low) & (further <= high)).mean(axis=0)
-    np.testing.assert_allclose(inside, 0.9, atol=0.03)  # three standard errors of a quantile of 2000
-    low, high = uniform_band(curves, 0.9)
-    assert 0.88 <= ((further >= low) & (further <= high)).all(axis=1).mean() <= 0.93
 
 
 def test_small_coverage_of_isotonic_bands():

@@ -14,12 +14,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 import scoreprism
-from scoreprism import Sample, decompose
+from scoreprism import Interval, Sample, decompose
 from scoreprism._core.resampling import Streams
-from scoreprism._kernels.bins import even_codes
-from scoreprism._kernels.local_regression import bandwidths
-from scoreprism._kernels.term_intervals import Interval
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
+from scoreprism.curves import reliability_curve
 from scoreprism.exceptions import HardLabelsWarning, InputError, ScoreOrderWarning, ScoreprismError, UnavailableError
 from scoreprism.metrics import (
     METRICS,
@@ -47,11 +45,10 @@ from scoreprism.metrics import (
     spiegelhalter_z,
     top_label_ece,
 )
-from scoreprism.metrics._gap_curves import Residuals, fixed_point, smooth
-from scoreprism.metrics._gap_intervals import TreeCurve
-from scoreprism.metrics._rows import parse_rows
-from scoreprism.metrics._table import ANY_CLASSES, SEVERAL_CLASSES
 
+#: Metrics of any number of classes, and those made for three or more.
+ANY_CLASSES = ("global_balance", "spiegelhalter_z")
+SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise", "confidence", "top_label")))
 #: Variances in them are those of weighted rows, not of repeated ones.
 NOT_REPETITION = ("debiased_ece", "debiased_rmsce", "spiegelhalter_z")
 #: Intervals without resamples.
@@ -209,16 +206,6 @@ def test_replicate_b_does_not_depend_on_the_number_of_replicates(name):
     assert np.array_equal(curve.noise(30, streams)[:10], curve.noise(10, streams))
 
 
-def test_resamples_of_a_tree_are_fitted_many_at_a_time():
-    """Each all but by itself: large shifts are expanded at the mean law of those that are fitted together."""
-    y, s = data_for("emax", n=100)
-    curve, streams = TreeCurve(parse_rows(y, s, None, None, None)), Streams((5, 6))
-    many = curve.noise(140, streams)
-    assert many[:3] == pytest.approx(curve.noise(3, streams), abs=1e-4)
-    gaps = curve.places()[1](curve.units.weight * curve.units.draw(streams(2)))
-    assert many[2] == pytest.approx(gaps - curve.profile.gap, abs=1e-4)
-
-
 def wave(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The wave of STATISTICS.md, 8.9: C = S + .07 sin(12πS), tapered at the ends."""
     rng = np.random.default_rng(seed)
@@ -299,8 +286,12 @@ def test_the_bias_that_is_taken_off_the_ece_is_that_of_normal_bins():
 def test_edges_belong_to_the_bin_below(m):
     edges = np.arange(m + 1) / m
     around = np.concatenate([edges, np.nextafter(edges[1:], 0), np.nextafter(edges[:-1], 1)])
+    curve = reliability_curve(
+        np.arange(around.size) % 2, around, method="bins", n_bins=m, strategy="uniform", band=None
+    )
     # the definition: the number of inner edges below the score
-    assert np.array_equal(even_codes(around, m), np.searchsorted(edges[1:-1], around))
+    rows = np.bincount(np.searchsorted(edges[1:-1], around), minlength=m)
+    np.testing.assert_allclose(curve.weight, rows / around.size, rtol=1e-12)
 
 
 def test_quantile_bins_keep_ties_together():
@@ -350,26 +341,21 @@ def test_smooth_ece_of_one_score_is_its_gap():
 
 
 def test_smooth_ece_is_at_most_c_where_its_residuals_at_the_bandwidth_c_are():
-    """So the interval may ask its question at one bandwidth; and its ends are fixed points of longer and shorter gaps."""
+    """So the interval may ask its question at one bandwidth."""
     rng = np.random.default_rng(4)
-    mass = np.full(129, 1 / 128)
-    mass[[0, -1]] /= 2
-    said = []
+    below = []
     for _ in range(200):
-        found = Residuals(rng.random(60), 128).coefficients(rng.normal(0, 0.3 * rng.random(), 60) / 60)
-        c = 0.1 * rng.random()
-        said.append((fixed_point(found) <= c, float(np.abs(smooth(found, c)) @ mass) <= c))
-    assert all(a == b for a, b in said)
-    assert {a for a, _ in said} == {True, False}
+        s, c = rng.random(60), 0.2 * rng.random()
+        y = (rng.random(60) < s).astype(int)
+        below.append((smece(y, s) <= c, smece(y, s, bandwidth=c) <= c))
+    assert all(a == b for a, b in below)
+    assert {a for a, _ in below} == {True, False}
     s = rng.random(400)
     y = (rng.random(400) < s + 0.2 * np.sin(6 * np.pi * s)).astype(int)
     value = smece(y, s)
     options = {"n_resamples": 200, "random_state": 0, "method": "scaled"}
-    interval, held = value.interval(**options), smece(y, s, bandwidth=float(value)).interval(**options)
-    whole = Residuals(s, 4096).coefficients((y - s) / 400)
-    ends = [fixed_point(end / float(value) * whole) for end in (held.low, held.high)]
-    assert (interval.low, interval.high) == pytest.approx(ends, rel=1e-6)  # `held` is t times the value
-    assert held.low < interval.low < value < interval.high < held.high  # longer gaps are smoothed more
+    interval, fixed = value.interval(**options), smece(y, s, bandwidth=float(value)).interval(**options)
+    assert fixed.low < interval.low < value < interval.high < fixed.high  # longer gaps are smoothed more
 
 
 def test_auc_and_its_variance_by_pairs():
@@ -440,16 +426,6 @@ def test_local_regression_by_least_squares():
         design = np.vander(s - point, 3, increasing=True)
         expected = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0][0]
         assert local.fit_at(s, y.astype(float), w, np.array([point]))[0] == pytest.approx(expected, abs=1e-10)
-
-
-def test_bandwidths_by_sorting_distances():
-    rng = np.random.default_rng(0)
-    x, mass = np.sort(rng.random(50)), rng.random(50)
-    at = rng.random(20) * 1.4 - 0.2
-    for point, reach in zip(at, bandwidths(x, mass, 0.3, at), strict=True):
-        order = np.argsort(np.abs(x - point))
-        needed = np.searchsorted(np.cumsum(mass[order]), 0.3 * mass.sum())
-        assert reach == pytest.approx(np.abs(x - point)[order][needed], rel=1e-12)
 
 
 @pytest.mark.parametrize("law", ["uniform", "skewed"])
@@ -781,12 +757,6 @@ def test_ends_are_possible_values(name):
     for method in ("scaled", "hull", "basic", "percentile"):
         interval = value.interval(0.999, n_resamples=100, random_state=0, method=method)
         assert 0.0 <= interval.low <= interval.high <= 1.0
-
-
-def test_bisection_ends_within_1e_9():
-    from scoreprism.metrics._gap_intervals import _crossing
-
-    assert _crossing(lambda t: t >= 1 / 3, 0.0, 1.0) == pytest.approx(1 / 3, abs=1e-9)
 
 
 def test_classwise_ace_is_the_mean_over_classes_where_bins_are_empty():

@@ -9,7 +9,6 @@ from scipy.stats import wasserstein_distance_nd
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import InputError, UnavailableError
 from scoreprism.metrics import transport_cost
-from scoreprism.metrics._transport import Projected, simplex_directions
 from tests.metrics.test_metric_peers import S, W, Y, three
 
 LAW = three()[1]
@@ -55,17 +54,14 @@ def test_pot_on_the_simplex():
 
 
 def test_pot_sliced():
-    """ot.sliced_wasserstein_distance(S, G, projections=D.T, p=p) (POT 0.9.7) with directions of default_rng(0)."""
-    directions = simplex_directions(3, 50, np.random.default_rng(0))
-    ends = (directions @ LAW.T, directions @ SHARPER.T)
+    """ot.sliced_wasserstein_distance(S, G, projections=D.T, p=p) (POT 0.9.7) with the directions of seed 0."""
+    sliced = {"method": "sliced", "n_projections": 50, "random_state": 0}
     weight = W[:300].astype(float)
-    assert Projected(ends, None, 1).distance() == pytest.approx(0.050671129982619426, rel=1e-10)
-    assert Projected(ends, None, 2).distance() == pytest.approx(0.05870930302649204, rel=1e-10)
-    assert Projected(ends, weight, 1).distance() == pytest.approx(0.050757391682198616, rel=1e-10)
-    assert Projected(ends, weight, 2).distance() == pytest.approx(0.05877054316651351, rel=1e-10)
-    ot = pytest.importorskip("ot")
-    again = ot.sliced_wasserstein_distance(LAW, SHARPER, projections=directions.T, p=2)
-    assert Projected(ends, None, 2).distance() == pytest.approx(again, rel=1e-10)
+    assert transport_cost(LAW, SHARPER, **sliced) == pytest.approx(0.050671129982619426, rel=1e-10)
+    assert transport_cost(LAW, SHARPER, p=2, **sliced) == pytest.approx(0.05870930302649204, rel=1e-10)
+    weighted = sliced | {"sample_weight": weight}
+    assert transport_cost(LAW, SHARPER, **weighted) == pytest.approx(0.050757391682198616, rel=1e-10)
+    assert transport_cost(LAW, SHARPER, p=2, **weighted) == pytest.approx(0.05877054316651351, rel=1e-10)
 
 
 def test_the_assignment_is_the_linear_program():
