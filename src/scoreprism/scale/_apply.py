@@ -19,7 +19,7 @@ from scoreprism._maps.binary_map import RANGES
 from scoreprism._maps.formula import ExprTerm, Form, FormulaTerm, SqlTerm, literal, named
 from scoreprism.calibrators import Calibrator
 
-#: Up to so many pieces, a tree of choices is as fast as a search through lists (and Spark compiles it as fast).
+#: Up to so many pieces, nested CASEs are as fast as a search through lists, also to compile in Spark.
 _FEW = 8
 
 
@@ -76,7 +76,7 @@ def apply(frame: Any, calibrator: Calibrator, *, score: str, name: str = "calibr
 
 
 def _check_map(calibrator: object) -> None:
-    """A fitted map that has a formula."""
+    """Require a fitted map that has a formula."""
     if not isinstance(calibrator, Calibrator):
         refuse(
             "`calibrator` must be a fitted calibrator",
@@ -88,7 +88,7 @@ def _check_map(calibrator: object) -> None:
 
 
 def _open(frame: Any) -> Any:
-    """The frame as narwhals sees it."""
+    """Wrap a frame in one of narwhals."""
     try:
         return nw.from_native(frame)
     except TypeError:
@@ -100,7 +100,7 @@ def _open(frame: Any) -> Any:
 
 
 def _check_names(frame: Any, score: object, name: object) -> None:
-    """A column of numbers, and a new name: engines of SQL do not tell upper and lower case apart."""
+    """Require a numeric column and a new name; SQL engines ignore case."""
     schema = frame.collect_schema()
     columns = list(schema)
     if not isinstance(score, str) or score not in columns:
@@ -117,7 +117,7 @@ def _check_names(frame: Any, score: object, name: object) -> None:
 
 
 def _check_score(calibrator: Calibrator, score: str, any_score: object) -> None:
-    """The score that the map was fitted on, where that is known; of two columns the second."""
+    """Require the score that the map was fitted on, if known; of two columns the second."""
     if not isinstance(any_score, bool):
         refuse("`any_score` must be True or False", repr(any_score), "Pass one of them.")
     known = None if calibrator.provenance_ is None else calibrator.provenance_.score
@@ -130,7 +130,7 @@ def _check_score(calibrator: Calibrator, score: str, any_score: object) -> None:
 
 
 def _warn_outside(calibrator: Calibrator, scores: FloatArray) -> None:
-    """Say how many scores a map extrapolates to."""
+    """Warn of scores that the map extrapolates to."""
     low, high = RANGES[calibrator.kind]
     usable = scores[(scores >= low) & (scores <= high)]  # others have no value
     outside = 0 if calibrator.provenance_ is None else int(calibrator.provenance_.outside(usable).sum())
@@ -144,11 +144,11 @@ def _warn_outside(calibrator: Calibrator, scores: FloatArray) -> None:
 
 
 def _apply_map(scores: FloatArray, calibrator: Calibrator) -> FloatArray:
-    """The numpy map; NaN where the score is missing or not of its kind."""
+    """Apply the numpy map; NaN where the score is missing or not of its kind."""
     low, high = RANGES[calibrator.kind]
     good = (scores >= low) & (scores <= high)
     values = np.full(scores.shape, np.nan)
-    with np.errstate(over="ignore"):  # logits near the largest number; their law is 0 or 1 all the same
+    with np.errstate(over="ignore"):  # logits near the largest float; the probability is 0 or 1 anyway
         values[good] = calibrator.map_(scores[good])
     return values
 
@@ -169,7 +169,7 @@ def _apply_polars(frame: Any, calibrator: Calibrator, score: str, name: str) -> 
     import polars.selectors as cs
 
     def batch(scores: pl.Series) -> pl.Series:
-        # without a name: methods of a series select it by its name, again as a pattern
+        # without a name, which methods of a series would read as a pattern
         return pl.Series(_apply_map(scores.to_numpy(), calibrator)).fill_nan(None)
 
     # by_name, because pl.col reads "*" and "^…$" as patterns; elementwise, so that it streams
@@ -184,7 +184,7 @@ def _apply_dask(frame: Any, calibrator: Calibrator, score: str, name: str) -> An
 
 
 def _apply_to_part(column: Any, calibrator: Calibrator, name: str) -> Any:
-    """One partition of Dask: a pandas series."""
+    """Apply the map to one partition of Dask, a pandas series."""
     values = _apply_map(column.to_numpy(dtype=np.float64, na_value=np.nan), calibrator)
     return type(column)(values, index=column.index, name=name)
 
@@ -270,7 +270,7 @@ def _apply_narwhals(frame: Any, calibrator: Calibrator, score: str, name: str) -
     return stages.frame.with_columns(term.expr.alias(name)).drop(stages.made).to_native()
 
 
-#: How each engine applies a map; whatever else narwhals knows takes `_narwhals`.
+#: How each engine applies a map; others that narwhals knows use `_apply_narwhals`.
 _ENGINES: dict[str, Callable[[Any, Calibrator, str, str], Any]] = {
     "eager": _apply_eager,
     "polars": _apply_polars,

@@ -32,9 +32,9 @@ from scoreprism.scale._engine_pass import count_wrong, group_rows, refuse_empty,
 from scoreprism.scale._engines import fetch, rename_columns, wrap
 from scoreprism.scale._expressions import add_columns, clip_columns, list_columns, pick
 
-#: More folds than this are a column of something else: every fold has a model, every model is evaluated on every row.
+#: Most folds: every fold has a model, and every model is evaluated on every row.
 MOST_MODELS = 20
-#: Values of the hash of a key that rows are drawn by.
+#: Number of hash values that rows are drawn by.
 DRAWS = 2**31 - 1
 
 
@@ -43,7 +43,7 @@ class ClassRows:
     """Rows under our names: ``p{t}_{k}`` for law t and class k, ``y``, and those of `select_keys`."""
 
     frame: nw.LazyFrame[Any]  # the rows
-    roles: ColumnRoles  # what they were called, and their labels
+    roles: ColumnRoles  # original names of the columns, and labels
     source: nw.LazyFrame[Any]  # the target under its own name, for messages
     schema: Schema  # types of the columns, under their own names
 
@@ -59,7 +59,7 @@ class ClassRows:
 
 
 def read_rows(frame: Any, roles: ColumnRoles) -> ClassRows:
-    """The columns that count, checked by name and type; nothing is read yet but, without `classes`, the labels."""
+    """Select and check the columns that are used; only labels are read, and only without `classes`."""
     schema = dict(wrap(frame).collect_schema())
     checked = _check_columns(schema, roles)
     lazy, names = rename_columns(frame)
@@ -75,7 +75,7 @@ def read_rows(frame: Any, roles: ColumnRoles) -> ClassRows:
 
 
 def code_classes(column: str, classes: Sequence[Any]) -> nw.Expr:
-    """The number of a label, −1 for what is none of them."""
+    """Code a label by its place, −1 for others."""
     code = nw.lit(-1)
     for k, label in reversed(list(enumerate(classes))):
         code = nw.when(nw.col(column) == label).then(nw.lit(k)).otherwise(code)
@@ -97,11 +97,11 @@ def _check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
 
 
 def _find_labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> tuple[Any, ...]:
-    """Labels in the order of the columns, where the names of the columns (or what differs in them) are the labels."""
+    """Find the labels in column order, if columns are named after them, with or without a common prefix."""
     column = fetch(lazy.select(label=nw.col(target)).group_by("label").agg(nw.len().alias("n")).head(1000))["label"]
     labels = [read_label(label) for label in column.tolist()]
     by_name = {str(label): label for label in labels if label is not None}
-    prefix = os.path.commonprefix(list(names))  # noqa: RUF071 - names are no paths: letter by letter is meant
+    prefix = os.path.commonprefix(list(names))  # noqa: RUF071 - by letters, since names are not paths
     for tried in (list(names), [name.removeprefix(prefix) for name in names]):
         if by_name and set(by_name) <= set(tried):
             sample = next(iter(by_name.values()))
@@ -115,7 +115,7 @@ def _find_labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> 
 
 
 def _convert_label(name: str, sample: Any) -> Any:
-    """The label of a class that does not occur, of the type of one that does."""
+    """The label of a class without rows, in the type of the others."""
     try:
         return type(sample)(name)
     except (TypeError, ValueError):
@@ -138,10 +138,10 @@ def _check_labels(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
 
 @dataclass(frozen=True)
 class Facts:
-    """What one pass told of the rows, a line for each combination of segment, period, fold and class that occurs."""
+    """Facts from one pass over the rows, a line for each segment, period, fold and class that occur together."""
 
     # ``y``, ``n``, ``w``, ``w2``; ``least``, the smallest positive probability, and ``zeros``, rows with a zero in S;
-    # ``worst`` and ``best``, ends of p_y − max of the others; and, by name, sums that were asked for
+    # ``worst`` and ``best``, ends of p_y − max of the others; and further sums, by name
     table: dict[str, FloatArray]
     segments: list[tuple[Any, ...]]  # labels of each line
     folds: list[Any]  # labels of each line
@@ -154,7 +154,7 @@ class Facts:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """What a `ClassDecomposition` knows of all rows."""
+        """Fields of a `ClassDecomposition` that concern all rows."""
         return {"_total": float(self.table["w"].sum()), "_held": int(self.table["n"].sum()), "rows_in_all": self.n}
 
     @property
@@ -170,7 +170,7 @@ class Facts:
 
 
 def is_valid(rows: ClassRows) -> nw.Expr:
-    """Whether a row can be counted; null and NaN compare to nothing, or to more than everything."""
+    """Whether a row can be counted; null and NaN fail one of the comparisons."""
     fine = nw.col("y") >= 0
     for t in range(len(rows.roles.levels)):
         law = list_columns(f"p{t}", rows.k)
@@ -202,7 +202,7 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
 
 
 def _count_rows(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -> dict[str, NDArray[Any]]:
-    """Rows in their groups; those that cannot be counted hold harmless numbers."""
+    """Count rows by group; bad rows get harmless numbers."""
     counts = nw.when(nw.col("w") > 0.0).then(nw.lit(1)).otherwise(nw.lit(0)) if rows.roles.has_weights else nw.lit(1)
     is_held = nw.col("state") == 1
     calm = {name: nw.when(is_held).then(nw.col(name)).otherwise(nw.lit(1.0 / rows.k)) for name in rows.law_columns}
@@ -223,7 +223,7 @@ def _count_rows(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -
 
 
 def _describe_rows(rows: ClassRows) -> dict[str, nw.Expr]:
-    """The smallest positive probability of a row, whether it has a zero, and how far what happened is in front."""
+    """Smallest positive probability of a row, whether it has a zero, and the lead of the outcome over other classes."""
     p = list_columns("p0", rows.k)
     positive = [nw.when(one > 0.0).then(one).otherwise(nw.lit(2.0)) for one in p]
     others = [nw.when(nw.col("y") == k).then(nw.lit(-1.0)).otherwise(one) for k, one in enumerate(p)]
@@ -236,7 +236,7 @@ def _describe_rows(rows: ClassRows) -> dict[str, nw.Expr]:
 
 
 def _explain(rows: ClassRows, count: int) -> NoReturn:
-    """Say what is wrong with the first thing that is wrong; further queries, on the way to an error."""
+    """Name the first thing that is wrong, by further queries."""
     roles = rows.roles
     columns = dict(zip(roles.law_columns.items(), rows.law_columns, strict=True))
     columns |= {("sample_weight", roles.sample_weight): "w"} if roles.sample_weight is not None else {}

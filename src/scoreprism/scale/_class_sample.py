@@ -27,12 +27,12 @@ from scoreprism.scale._expressions import CLASS_FORMULAS, is_unbounded, list_col
 from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, share_floor
 from scoreprism.scale._sums import code_labels
 
-#: Rows of a sample unless said otherwise.
+#: Default size of a sample.
 SAMPLE = 200_000
 
 
 def decompose_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> ClassDecomposition:
-    """All rows are counted and their loss summed; laws are fitted to a sample, in memory."""
+    """Count all rows and sum their loss; fit laws to a sample in memory."""
     facts = find_facts(rows, _build_loss_sums(rows, request.loss), request.clip)
     table, how = _draw_sample(frame, rows, facts, request)
     used = table["y"].shape[0]
@@ -66,7 +66,7 @@ def _add_facts(result: Decomposition, sampled: Finding, facts: Facts, risk: floa
 def _draw_sample(
     frame: Any, rows: ClassRows, facts: Facts, request: ClassRequest
 ) -> tuple[dict[str, NDArray[Any]], str]:
-    """The rows that are used, and how they were drawn."""
+    """Draw the rows that laws are fitted to; say how."""
     fold = ["fold"] if rows.roles.fold is not None else []
     names = [*rows.law_columns, "y", *(["w"] if rows.roles.has_weights else []), *fold, *rows.roles.key_names]
     if facts.n <= request.sample:
@@ -82,7 +82,7 @@ def _draw_sample(
 
 
 def _draw_by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
-    """Whole keys, the same in every engine; None without a key, or where keys are too few to make a sample of."""
+    """Draw whole keys, the same in every engine; None without a key, or with too few keys for a sample."""
     if rows.roles.fold_hash is None:
         return None
     share = request.sample / facts.n
@@ -93,7 +93,7 @@ def _draw_by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
 
 
 def _make_sample(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> Sample:
-    """The rows that were drawn, parsed as any others."""
+    """Parse the drawn rows as any others."""
     labels = np.empty(rows.k, dtype=object)
     labels[:] = rows.roles.classes
     levels = range(len(rows.roles.levels))

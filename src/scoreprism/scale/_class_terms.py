@@ -42,14 +42,14 @@ from scoreprism.scale._expressions import (
 )
 from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, share_floor
 
-#: Segments and periods that are fitted one by one, each with passes of its own.
+#: Most segments, and most periods; each is fitted in passes of its own.
 MOST_SEGMENTS = 24
-#: Passes that the bar expects.
+#: Passes that the progress bar expects.
 _EXPECTED = 7
 
 
 def decompose_all_rows(rows: ClassRows, request: ClassRequest) -> ClassDecomposition:
-    """The whole, and every segment and period by laws and passes of its own."""
+    """Decompose the whole, and every segment and period by laws and passes of its own."""
     facts = find_facts(rows)
     labels = _list_labels(facts, rows)
     result = _fit(rows, facts, request)
@@ -88,7 +88,7 @@ def _fit(
     rows: ClassRows, facts: Facts, request: ClassRequest, floors: Mapping[str, float] | None = None
 ) -> ClassDecomposition:
     """Fold models by passes, then the terms by a last one; and another one at the floor of an infinite loss."""
-    assert request.scaling is not None  # noqa: S101 - that is why we are here
+    assert request.scaling is not None  # noqa: S101 - checked by the caller
     labels = facts.fold_labels
     home = _assign_folds(facts, rows, labels)
     ready = with_home(rows, labels)
@@ -111,20 +111,20 @@ def _fit(
     floor = _find_floor(whole, facts) if floors is None else floors.get(str(loss))
     if floor is None:
         return add_facts(whole, passes)
-    again = _sum_terms(ready, maps, loss, floor)  # sums of losses do not tell those of clipped ones
+    again = _sum_terms(ready, maps, loss, floor)  # clipped losses need sums of their own
     twin = as_floored(_decompose(again, loss, request, floor, findings), round(float(again.moved.sum())))
     return add_facts(replace(whole, floored=add_facts(twin, passes + 1)), passes + 1)
 
 
 def _find_floor(whole: Decomposition, facts: Facts) -> float | None:
-    """How far scores are kept from 0, where the loss is infinite."""
+    """The distance that scores are kept from 0, if the loss is infinite."""
     if whole.clip is not None or whole._finite:
         return None
     return min(0.5 / max(float(facts.table["n"].sum()), 1.0), 1.0 / whole.n_classes)
 
 
 def _assign_folds(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
-    """The number of the fold of each line of the facts; every class must be outside of every fold."""
+    """Number the folds of the lines; every class must occur outside of every fold."""
     column = rows.roles.fold
     if not 2 <= len(labels) <= MOST_MODELS:
         refuse(
@@ -170,7 +170,7 @@ class ClassSums:
 
 
 def _sum_terms(rows: ClassRows, maps: Sequence[SoftmaxExpression], loss: ProperLoss, clip: float | None) -> ClassSums:
-    """The pass: laws of all maps on all rows, that of the home fold as C, then sums and cross-products."""
+    """Evaluate all maps on all rows, that of the row's own fold as C, and sum terms and cross-products."""
     k, folds, given = rows.k, len(maps), len(rows.roles.levels)
     distances = {f"m{f}": one.floor for f, one in enumerate(maps)}
     mean = {f"mid_{j}": add_columns([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
@@ -211,7 +211,7 @@ def _build_summands(rows: ClassRows, size: int) -> dict[str, nw.Expr]:
 
 
 def _build_components(given: int, folds: int, k: int, loss: ProperLoss) -> dict[str, nw.Expr]:
-    """Columns ``x{component}``; an infinite loss counts as 0 and is told by ``zero``."""
+    """Columns ``x{component}``; an infinite loss counts as 0 and is recorded in ``zero``."""
     order = ["p0", "own", *(f"p{t}" for t in range(1, given))]
     formula = CLASS_FORMULAS[type(loss)]
     values = [formula.loss(pick(list_columns(name, k)), list_columns(name, k)) for name in order]
@@ -253,7 +253,7 @@ def _decompose(
     sums: ClassSums, loss: ProperLoss, request: ClassRequest, clip: float | None, findings: Sequence[Finding]
 ) -> Decomposition:
     """Terms of one loss, with the resolution form by the same law C."""
-    assert request.scaling is not None  # noqa: S101 - that is why we are here
+    assert request.scaling is not None  # noqa: S101 - checked by the caller
     form = request.form
     levels = len(sums.levels)
     sample = _make_sample(sums)
@@ -275,13 +275,13 @@ def _decompose(
         std_error=moments.std_error({0: 1.0}),
     )
     overfit = find_overfit(result, 1)
-    if overfit is not None:  # no warning: a scaling of many rows hardly ever does
+    if overfit is not None:  # without a warning: scalings of many rows hardly ever overfit
         result = replace(result, findings=(*result.findings, overfit))
     return replace(result, _alternatives=(own,), _resolution=partial(_decompose_resolution, sums, result))
 
 
 def _make_sample(sums: ClassSums) -> Sample:
-    """Lines as a sample: what is asked of it is only how many rows they are."""
+    """Lines as a sample, of which only the number of rows is used."""
     law = np.full((sums.n.size, sums.k), 1.0 / sums.k)
     return Sample(sums.y, {"model": law}, weight=sums.w, cells=Cells(sums.n, sums.w2))
 
@@ -325,7 +325,7 @@ def _with_infinite(moments: Moments, infinite: FloatArray) -> Moments:
 
 
 def _decompose_resolution(sums: ClassSums, whole: Decomposition) -> Decomposition:
-    """Uncertainty − resolution + reliability: the marginal law has one loss per class, which is known."""
+    """Uncertainty − resolution + reliability: the marginal law has one known loss per class."""
     loss, clip, sample = whole.loss, whole.clip, _make_sample(sums)
     marginal = np.bincount(sums.y, sums.w, sums.k) / sums.w.sum()
     law = np.tile(marginal, (sums.n.size, 1))

@@ -1,4 +1,4 @@
-"""What the columns of a frame are, what is read into sums, and the expressions that read them in any engine."""
+"""The roles of columns, the settings of sums, and the expressions that read columns in any engine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.losses import LOSSES, ProperLoss, get_loss
 
-#: Lengths of a period that dates are brought to: by parts of a date, which every engine has.
+#: Lengths of a period; each follows from parts of a date, which every engine has.
 PERIODS = ("day", "week", "month", "quarter", "year")
-#: The fourth power of weights above this, which says how skewed their sums are, cannot be summed.
+#: Larger weights have fourth powers, which the skewness of sums needs, that overflow when summed.
 MOST_WEIGHT = 1e70
-#: More folds than this take long and add nothing.
+#: More folds than this only take longer.
 MOST_FOLDS = 100
 
 Schema = Mapping[str, nw.dtypes.DType]
@@ -30,19 +30,19 @@ Schema = Mapping[str, nw.dtypes.DType]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRoles:
-    """Which column is what."""
+    """The role of each column."""
 
     target: str
     laws: dict[str, tuple[str, ...]]  # columns of each given level: one for P(Y = 1), or one for each class
-    classes: tuple[Any, ...] = ()  # labels in the order of the columns, where there is one for each
+    classes: tuple[Any, ...] = ()  # labels in column order, where there is a column for each class
     sample_weight: str | None = None
     segments: tuple[str, ...] = ()
     time: str | None = None
     period: str | None = None  # one of `PERIODS`, where `time` holds dates
     fold: str | None = None
-    # number of folds that a hash of the column `fold` is brought to; None if it holds folds
+    # number of folds that the column `fold` is hashed to; None if it holds folds
     fold_hash: int | None = None
-    pos_label: Any = None  # the label that a single score speaks of
+    pos_label: Any = None  # positive class of a single score
 
     @property
     def score(self) -> str:
@@ -51,7 +51,7 @@ class ColumnRoles:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Levels whose law is given."""
+        """Levels with given probabilities."""
         return tuple(self.laws)
 
     @property
@@ -61,17 +61,17 @@ class ColumnRoles:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Columns that tell segments and periods apart."""
+        """Columns of segments, then that of periods."""
         return (*self.segments, *([self.time] if self.time is not None else []))
 
     @property
     def key_names(self) -> list[str]:
-        """What these are called in the frames of `select_keys`."""
+        """Their names in the frames of `select_keys`."""
         return [*(f"by{i}" for i in range(len(self.segments))), *(["time"] if self.time is not None else [])]
 
     @property
     def parts(self) -> dict[str, slice]:
-        """Where the labels of segments, and of periods, are among `keys`, where there are any."""
+        """The places of segments and of periods in `keys`, if there are any."""
         places = {"segments": slice(0, len(self.segments)), "periods": slice(len(self.segments), len(self.keys))}
         return {kind: place for kind, place in places.items() if place.start < place.stop}
 
@@ -82,12 +82,12 @@ class ColumnRoles:
 
     @property
     def label_columns(self) -> dict[str, str]:
-        """Columns of segments, periods and folds, by what they are."""
+        """Columns of segments, periods and folds, by role."""
         return {role: name for role, name in self.columns.items() if role.startswith(("segments", "time", "fold"))}
 
     @property
     def law_columns(self) -> dict[str, str]:
-        """Columns of probabilities, by what they are."""
+        """Columns of probabilities, by role."""
         called = {"S": "score", "Q": "q", "Π": "latent"}
         return {
             called[level] if len(names) == 1 else f"{called[level]}[{i}]": name
@@ -97,7 +97,7 @@ class ColumnRoles:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Every column that is read, by what it is."""
+        """All columns that are read, by role."""
         rest = {"sample_weight": self.sample_weight, "time": self.time, self.fold_role: self.fold}
         several = len(self.segments) > 1
         segments = {f"segments[{i}]" if several else "segments": name for i, name in enumerate(self.segments)}
@@ -105,14 +105,14 @@ class ColumnRoles:
         return {"target": self.target, **self.law_columns, **named, **segments}
 
     def rename(self, names: Mapping[str, str]) -> ColumnRoles:
-        """The same roles where columns have other names."""
+        """The same roles for renamed columns."""
         single = ("target", "sample_weight", "time", "fold")
         changed: dict[str, Any] = {role: names.get(getattr(self, role), getattr(self, role)) for role in single}
         laws = {level: tuple(names[name] for name in columns) for level, columns in self.laws.items()}
         return replace(self, **changed, laws=laws, segments=tuple(names[name] for name in self.segments))
 
 
-#: Settings that JSON holds as they are.
+#: Settings that are written to JSON unchanged.
 _KEPT = ("cells", "clip", "sample_weight", "time", "period", "fold", "fold_hash", "pos_label")
 
 
@@ -131,7 +131,7 @@ class Settings(ColumnRoles):
         return first | {name: getattr(self, name) for name in rest}
 
     def require_like(self, other: Settings) -> None:
-        """Refuse settings whose sums cannot be added to those of these."""
+        """Refuse settings whose sums cannot be added to these."""
         theirs = other._facts()
         for name, mine in self._facts().items():
             if mine != theirs[name]:
@@ -139,13 +139,13 @@ class Settings(ColumnRoles):
                 refuse(f"sums must have the same {name} to be added", got, "Add like to like.")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain objects."""
+        """The settings as plain objects."""
         losses = [{"name": loss.name, "parameters": loss.parameters} for loss in self.losses]
         return self._facts() | {"losses": losses}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Settings:
-        """What `to_dict` gave."""
+        """Read what `to_dict` wrote."""
         losses = tuple(get_loss(loss["name"], **loss["parameters"]) for loss in data["losses"])
         laws: dict[str, tuple[str, ...]] = {
             level: (name,) for level, name in zip(data["levels"], data["laws"], strict=True)
@@ -161,11 +161,11 @@ def has_name(loss: ProperLoss) -> bool:
     return LOSSES.get(loss.name) is type(loss)
 
 
-# ── what was asked for ──────────────────────────────────────────────────────────────────────────────
+# ── parsing ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> ColumnRoles:
-    """The roles of columns, by the arguments of `scale.decompose`; `laws` are those of the levels."""
+    """Parse the roles of columns from the arguments of `scale.decompose`; `laws` are the columns of each level."""
     fold, fold_hash = _parse_folds(options["cv"], options["fold_column"], options["fold_key"])
     if "Π" in laws and "Q" not in laws:
         refuse("`latent` must stand above `q`", "latent alone", "Pass `q` as well, or the law as `q`.")
@@ -185,7 +185,7 @@ def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> ColumnRo
 
 
 def parse_count_of_folds(cv: object) -> int:
-    """Number of folds."""
+    """Parse the number of folds."""
     count = parse_count(cv, "cv", 2)
     if count > MOST_FOLDS:
         refuse(f"`cv` must be at most {MOST_FOLDS} folds", f"{count:,}", "The default, 5, is enough for many rows.")
@@ -193,7 +193,7 @@ def parse_count_of_folds(cv: object) -> int:
 
 
 def _parse_folds(cv: object, fold_column: str | None, fold_key: str | None) -> tuple[str | None, int | None]:
-    """The column that folds come from, and the number of folds that it is hashed to (None if it holds them)."""
+    """Parse the column of folds, and the number of folds that it is hashed to (None if it holds folds)."""
     if fold_column is not None and fold_key is not None:
         refuse("folds must come from `fold_column` or `fold_key`", "both", "Leave one of them out.")
     folds = parse_count_of_folds(cv)
@@ -201,7 +201,7 @@ def _parse_folds(cv: object, fold_column: str | None, fold_key: str | None) -> t
 
 
 def _parse_segments(segments: object) -> tuple[str, ...]:
-    """Names of segment columns."""
+    """Parse the names of segment columns."""
     if segments is None:
         return ()
     names = (segments,) if isinstance(segments, str) else segments
@@ -212,15 +212,15 @@ def _parse_segments(segments: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-# ── what the frame has ──────────────────────────────────────────────────────────────────────────────
+# ── checks of columns ───────────────────────────────────────────────────────────────────────────────
 
 
-#: Types whose values are no labels of anything.
+#: Types whose values cannot be labels.
 _NO_LABELS = (nw.Binary, nw.Duration, nw.Object)
 
 
 def check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
-    """Refuse columns that are not there, naming candidates, and types that cannot be what they are said to be."""
+    """Refuse missing columns and types that do not fit their roles; return the roles with the period."""
     require_columns(schema, roles)
     for role, name in roles.label_columns.items():
         if schema[name].is_nested() or schema[name] in _NO_LABELS:
@@ -230,7 +230,7 @@ def check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
 
 
 def require_columns(schema: Schema, roles: ColumnRoles) -> None:
-    """Refuse names that are no columns, laws and weights without numbers, and columns of two roles."""
+    """Refuse missing columns, probabilities and weights that are not numeric, and columns with two roles."""
     columns, numeric = roles.columns, {"sample_weight", *roles.law_columns}
     for role, name in columns.items():
         if not isinstance(name, str):
@@ -252,17 +252,17 @@ def require_columns(schema: Schema, roles: ColumnRoles) -> None:
 
 @dataclass
 class Seen:
-    """What the files of one call must have in common."""
+    """What the files of one call must agree on."""
 
-    kinds: dict[str, str] = field(default_factory=dict)  # what each column of labels holds
-    others: set[Any] = field(default_factory=set)  # labels of the target that are not the event
+    kinds: dict[str, str] = field(default_factory=dict)  # kind of values in each column of labels
+    others: set[Any] = field(default_factory=set)  # labels of the target other than the event
 
     def copy(self) -> Seen:
-        """What has been seen so far."""
+        """A copy, to go back to."""
         return Seen(dict(self.kinds), set(self.others))
 
     def require_alike(self, schema: Schema, roles: ColumnRoles) -> ColumnRoles:
-        """Refuse labels that are numbers in one file and words in another: they would be different segments."""
+        """Refuse labels that are numbers in one file and text in another: they would be different segments."""
         labels = [name for name in (*roles.segments, roles.time, roles.fold) if name is not None]
         labels += [roles.target] if roles.pos_label is not None else []
         for name in labels:
@@ -277,7 +277,7 @@ class Seen:
         return roles
 
     def label(self, labels: Iterable[Any], roles: ColumnRoles) -> None:
-        """Refuse a target with more than one label beside the event."""
+        """Refuse a target with more than one label besides the event."""
         self.others |= set(labels)
         if len(self.others) > 1:
             event = 1 if roles.pos_label is None else roles.pos_label
@@ -291,7 +291,7 @@ class Seen:
 
 
 def _name_kind(kind: nw.dtypes.DType) -> str:
-    """What a type is to a reader."""
+    """Name a type for readers."""
     if kind.is_numeric():
         return "numbers"
     if kind == nw.Boolean:
@@ -325,7 +325,7 @@ def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
 
 
 def parse_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
-    """The length of a period: a month for dates unless said otherwise, none for other columns."""
+    """Parse the length of a period: a month by default for dates, none for other columns."""
     if roles.time is None:
         if roles.period is not None:
             refuse("`period` must come with `time`", f"period={roles.period!r} alone", "Pass `time`= as well.")
@@ -342,17 +342,17 @@ def parse_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
 
 # ── expressions ─────────────────────────────────────────────────────────────────────────────────────
 
-#: What stands for a label that is no outcome.
+#: Code of a label that is not an outcome.
 _NO_OUTCOME = -2
 
 
 def cast_number(name: str) -> nw.Expr:
-    """A column of numbers, in double precision."""
+    """Cast a column to double precision."""
     return nw.col(name).cast(nw.Float64)
 
 
 def select_keys(roles: ColumnRoles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
-    """Weights, segments, period and fold under names of ours: user's names are data and may be anything."""
+    """Select weight, segments, period and fold under our own names, since users' names may be anything."""
     schema = frame.collect_schema()
     columns = {} if roles.sample_weight is None else {"w": cast_number(roles.sample_weight)}
     columns |= {f"by{i}": nw.col(name) for i, name in enumerate(roles.segments)}
@@ -367,7 +367,7 @@ def select_keys(roles: ColumnRoles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Ex
 
 
 def are_keys_valid(fine: nw.Expr, roles: ColumnRoles, schema: Schema) -> nw.Expr:
-    """`fine`, and whether the weight of a row can be summed and its fold is there; of `select_keys`."""
+    """Whether `fine` holds, the weight of a row can be summed and its fold is present; on columns of `select_keys`."""
     if roles.sample_weight is not None:
         fine = fine & (nw.col("w") >= 0.0) & (nw.col("w") <= MOST_WEIGHT)
     if roles.fold is not None:
@@ -376,13 +376,13 @@ def are_keys_valid(fine: nw.Expr, roles: ColumnRoles, schema: Schema) -> nw.Expr
 
 
 def is_present(name: str, kind: nw.dtypes.DType) -> nw.Expr:
-    """Whether a label is there; NaN is none."""
+    """Whether a label is present; NaN counts as missing."""
     column = nw.col(name)
     return ~column.is_null() & ~column.is_nan() if kind.is_float() else ~column.is_null()
 
 
 def code_outcome(roles: ColumnRoles, kind: nw.dtypes.DType) -> nw.Expr:
-    """1 for the event, 0 (or −1) for the other label; what is no outcome is another number, or missing."""
+    """Code the target: 1 for the event, 0 (or −1) for the other label; anything else is another number, or missing."""
     target = nw.col(roles.target)
     if kind == nw.Boolean:
         event, other = target, ~target
@@ -396,17 +396,17 @@ def code_outcome(roles: ColumnRoles, kind: nw.dtypes.DType) -> nw.Expr:
 
 
 def is_outcome() -> nw.Expr:
-    """Whether the column y, made by `outcome`, holds one."""
+    """Whether the column y of `code_outcome` holds an outcome."""
     y = nw.col("y")
     return (y == 0) | (y == 1) | (y == -1)
 
 
 def _code_period(time: str, period: str | None, kind: nw.dtypes.DType, engine: nw.Implementation) -> nw.Expr:
-    """The period of a row as one whole number (a float: pandas has no other missing ones), or the column as it is."""
+    """Code the period of a row as a whole number (a float, since pandas has no missing integers)."""
     column = nw.col(time)
     if period is None:
         return column
-    local = engine.is_polars() or engine.is_pyarrow() or engine.is_pandas()  # times of SQL have the zone of the session
+    local = engine.is_polars() or engine.is_pyarrow() or engine.is_pandas()  # SQL: the zone of the session
     if local and isinstance(kind, nw.Datetime) and kind.time_zone is not None:
         column = column.dt.convert_time_zone("UTC")
     year, month = column.dt.year().cast(nw.Float64), column.dt.month().cast(nw.Float64)
@@ -422,7 +422,7 @@ def _code_period(time: str, period: str | None, kind: nw.dtypes.DType, engine: n
 
 
 def _count_weeks(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
-    """Weeks since Monday, 29 December 1969, by the day number of a date (years start in March: leap days come last)."""
+    """Count weeks since Monday, 29 December 1969, from day numbers (years start in March, so leap days come last)."""
     early = (month < 3).cast(nw.Float64)
     shifted, months = year - early, month - 3 + 12 * early
     leaps = _divide(shifted, 4) - _divide(shifted, 100) + _divide(shifted, 400)
@@ -430,7 +430,7 @@ def _count_weeks(year: nw.Expr, month: nw.Expr, day: nw.Expr) -> nw.Expr:
 
 
 def _divide(whole: nw.Expr, size: int) -> nw.Expr:
-    """Whole parts of a whole number; integer division is guarded against zero in some engines, at a price."""
+    """Divide whole numbers; integer division is slower in engines that guard it against zero."""
     return (whole * (1.0 / size) + 1e-6).floor()
 
 
@@ -439,17 +439,17 @@ _PRIME, _ROOT = 2**31 - 1, 48271
 
 
 def hash_key(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
-    """A fold from a whole number, the same in every engine."""
+    """Hash a whole number to a fold, the same in every engine."""
     if not kind.is_integer():
         refuse(
             "`fold_key` must be a column of whole numbers, which every engine hashes alike",
             f"{key!r} of type {kind}",
             "Make a column of folds in the engine and pass it as `fold_column`.",
         )
-    # the largest unsigned numbers are no signed ones
+    # the largest unsigned numbers do not fit into signed ones
     value = (nw.col(key) % _PRIME).cast(nw.Int64) if kind == nw.UInt64 else nw.col(key).cast(nw.Int64) % _PRIME
     once = (value * _ROOT + 11) % _PRIME
-    twice = ((once % 46337) * _ROOT + once) % _PRIME  # no longer linear: keys in arithmetic order are dealt at random
+    twice = ((once % 46337) * _ROOT + once) % _PRIME  # not linear, so that consecutive keys are dealt at random
     return ((twice * _ROOT) % _PRIME) % folds
 
 
@@ -457,26 +457,26 @@ def hash_key(key: str, kind: nw.dtypes.DType, folds: int) -> nw.Expr:
 
 
 def read_label(value: Any) -> Any:
-    """A label that JSON can hold."""
+    """Convert a label to one that JSON can hold."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         return None
     if isinstance(value, float) and abs(value) < 2.0**63 and value.is_integer():
-        return int(value)  # pandas makes floats of whole numbers where some are missing
+        return int(value)  # pandas turns integers into floats where some are missing
     if isinstance(value, (str, int, float, bool)):
         return value
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def write_label(value: Any) -> Any:
-    """A label of a segment, period or fold; JSON has no infinite numbers."""
+    """Convert a label of a segment, period or fold; JSON has no infinite numbers."""
     label = read_label(value)
     return str(label) if isinstance(label, float) and math.isinf(label) else label
 
 
 def read_segments(table: Mapping[str, NDArray[Any]], keys: Sequence[str], period: str | None) -> list[tuple[Any, ...]]:
-    """The labels of segment and period of each line, as JSON can hold them; `keys` are columns of the table."""
+    """Read the labels of segment and period of each line from the columns `keys`, as JSON can hold them."""
     columns = []
     for name in keys:
         values = table[name].tolist()
@@ -485,7 +485,7 @@ def read_segments(table: Mapping[str, NDArray[Any]], keys: Sequence[str], period
 
 
 def write_period(code: Any, period: str | None) -> Any:
-    """A period as people write it."""
+    """Write a period the usual way."""
     if code is None or code != code or type(code).__name__ == "NAType":
         return None
     if period is None:
@@ -501,7 +501,7 @@ def write_period(code: Any, period: str | None) -> Any:
 
 
 def read_period(label: Any, period: str | None) -> Any:
-    """The number behind the label of a period: `write_period` backwards."""
+    """Read the code of a period from its label: the inverse of `write_period`."""
     if period is None or label is None:
         return label
     if period == "week":

@@ -35,7 +35,7 @@ from scoreprism.scale._expressions import CELLS, CLASS_FORMULAS, FORMULAS, has_f
 from scoreprism.scale._scaled_result import ScaledDecomposition
 from scoreprism.scale._sums import Sums
 
-#: More classes than this have too many columns of second derivatives; vector scaling reaches that sooner.
+#: Most classes, and most for vector scaling: second derivatives need a column for each pair of parameters.
 MOST_CLASSES, _MOST_VECTOR = 100, 20
 
 
@@ -266,7 +266,7 @@ def decompose(
 
 
 def _list_names(*given: str | Sequence[str] | None) -> list[str]:
-    """Columns, named one by one or in lists."""
+    """List columns that are named one by one or in lists."""
     return [name for one in given if one is not None for name in ([one] if isinstance(one, str) else one)]
 
 
@@ -276,7 +276,7 @@ def _list_names(*given: str | Sequence[str] | None) -> list[str]:
 def _sum_part(
     part: SourcePart, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
 ) -> Sums:
-    """The sums of one frame; of a file of text by types guessed from all rows, where the first ones misled."""
+    """Sum one frame; a text file is read again with types inferred from all rows if the first ones misled."""
     before = seen.copy()
     try:
         return _sum_frame(part.frame, roles, losses, cells, clip, seen)
@@ -288,7 +288,7 @@ def _sum_part(
 
 
 def _name_file(error: InputError, part: SourcePart) -> InputError:
-    """The error with the file it is about, where there are several."""
+    """Add the file that an error is about, if there are several."""
     return type(error)(f"{error} This is about the file {part.path!r}.") if part.path else error
 
 
@@ -309,14 +309,14 @@ def _sum_frame(
 def _decompose_classes(
     frame: Any, names: tuple[str, ...], loss: ProperLoss, classes: object, sample: object, options: dict[str, Any]
 ) -> ScaledDecomposition:
-    """By a scaling that is fitted to all rows, or by a sample of stated size."""
+    """Fit a scaling to all rows, or any map to a sample."""
     request = _parse_request(names, loss, classes, sample, options)
     rows = read_rows(frame, request.roles)
     return decompose_sample(frame, rows, request) if request.scaling is None else decompose_all_rows(rows, request)
 
 
 def _read_two(frame: Any, names: tuple[str, ...], classes: object, columns: dict[str, Any]) -> dict[str, Any]:
-    """Two columns that sum to 1, the second of which says it all: what changes in the arguments."""
+    """Check two columns that sum to 1; return the arguments that change when only the second is used."""
     labels, positive = _parse_classes(classes, 2), columns["pos_label"]
     if labels and positive is not None and positive != labels[1]:
         got = f"{plain(positive)} and {listed(map(plain, labels))}"
@@ -396,7 +396,7 @@ def _parse_laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str,
 
 
 def _require_fit(scaling: Scaling, roles: ColumnRoles, loss: ProperLoss, form: str) -> None:
-    """What a fit to all rows cannot do, and what can."""
+    """Refuse what a fit to all rows cannot do."""
     remedy = "Pass `calibrator`='auto', which fits to a sample."
     if roles.fold is None:
         refuse(

@@ -55,7 +55,7 @@ class Drift(Drawable, LineTable):
     periods: SegmentDecompositions
     pairs: tuple[tuple[Any, Any], ...]
     against: Any = "previous"
-    AGAINST: ClassVar = ("previous", "first")  # what periods are compared with, if not with one that is named
+    AGAINST: ClassVar = ("previous", "first")  # rules for what a period is compared with
     LOSS: ClassVar = "loss"  # the loss itself, among the terms
 
     @classmethod
@@ -83,7 +83,7 @@ class Drift(Drawable, LineTable):
 
     @property
     def floored(self) -> Drift | None:
-        """The same with scores kept from 0 and 1, where the loss of a period is infinite; else None."""
+        """The same with scores kept away from 0 and 1, if the loss of a period is infinite; otherwise None."""
         twins = self.periods.floored
         return None if twins is None else Drift(self.names, self._backend, twins, self.pairs, self.against)
 
@@ -223,7 +223,7 @@ class Drift(Drawable, LineTable):
         return max(d._decimals() or 5 for d in self.periods.decompositions.values())
 
     def _shown_columns(self) -> dict[str, list[Any]]:
-        """One line for each period: what people read."""
+        """One line for each period, for readers."""
         columns: dict[str, list[Any]] = {
             "period": [str(after) for after, _ in self.pairs],
             "against": [str(before) for _, before in self.pairs],
@@ -235,7 +235,7 @@ class Drift(Drawable, LineTable):
         return columns
 
     def _kinds(self) -> Mapping[str, str]:
-        return {f"Δ {name}": "number" for name in (Drift.LOSS, *self.names)}  # an interval is not broken
+        return {f"Δ {name}": "number" for name in (Drift.LOSS, *self.names)}  # intervals are not wrapped
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -286,14 +286,14 @@ def _write_change(drift: Drift, name: str, period: Any, pvalue: float) -> str:
 
 @dataclass(frozen=True)
 class TermBracket:
-    """An estimate, and how far its interval goes; of the loss itself, `inference` is None."""
+    """An estimate and the reach of its interval; for the loss itself, `inference` is None."""
 
     value: float
     error: float
     inference: TermInference | None = None
 
     def find_distances(self, z: float) -> tuple[float, float]:
-        """How far the interval goes below and above the estimate; NaN stays NaN."""
+        """Distances of the ends of the interval below and above the estimate; NaN stays NaN."""
         if self.inference is None:
             return z * self.error, z * self.error
         ends = np.array([self.inference.low(z, any_shape=True), self.inference.high(z, any_shape=True)])
@@ -322,7 +322,7 @@ _FAR = 38.5
 
 
 def _pvalue(after: TermBracket, before: TermBracket) -> float:
-    """One minus the level at which the interval reaches 0, found by halving."""
+    """One minus the confidence at which the interval reaches 0, by bisection."""
     low, high = _combine_ends(after, before, 0.0)
     if not (math.isfinite(low) and math.isfinite(high)):
         return math.nan

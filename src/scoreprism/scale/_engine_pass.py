@@ -1,4 +1,4 @@
-"""Passes over the data in the engine that holds it: rows become sums, small results come back, bad values are told."""
+"""Passes over the data in its engine: rows become sums, and bad values are refused by name."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from scoreprism.scale._expressions import (
 from scoreprism.scale._sums import Sums
 from scoreprism.scale._sums_file import WEIGHTS
 
-#: Segments times periods times folds; more than this is a column of identifiers, not of segments.
+#: Segments × periods × folds; more than this means a column of identifiers.
 MOST_GROUPS = 20_000
-#: Rows that are looked at first: many distinct scores among them save the search for few.
+#: First rows that are looked at: many distinct scores among them make counting all needless.
 _HEAD = 20_000
-#: Rows in which groups are counted first.
+#: First rows in which groups are counted.
 _LOOKED = 100_000
-#: Keys of rows that are not in any cell.
+#: Keys of rows that are in no cell.
 _BAD, _ABSENT = -1.0, -2.0
 #: Bits of the grids that separate distinct scores, from coarse to fine.
 _BITS = (16, 24, 32, 40, 48)
@@ -58,7 +58,7 @@ _BITS = (16, 24, 32, 40, 48)
 
 @dataclass(frozen=True)
 class Scan:
-    """A frame, its columns by role under names the engine takes, their types, and what is summed, as asked for."""
+    """A frame, the roles and types of its columns under names the engine takes literally, and the settings."""
 
     frame: nw.LazyFrame[Any]
     schema: Schema
@@ -67,7 +67,7 @@ class Scan:
 
     @property
     def laws(self) -> range:
-        """The numbers of the laws that are given."""
+        """The numbers of the given levels."""
         return range(len(self.settings.laws))
 
     @property
@@ -77,7 +77,7 @@ class Scan:
 
 
 def sum_rows(scan: Scan, seen: Seen) -> Sums:
-    """The sums of a frame: by distinct score where there are few, else by cell; none of an empty frame."""
+    """Sum the rows of a frame by distinct score if there are few, otherwise by cell."""
     with translate_errors("the engine must be able to read the data", "Check the columns."):
         rows = _select_rows(scan)
         _refuse_identifiers(rows, scan)
@@ -91,7 +91,7 @@ def sum_rows(scan: Scan, seen: Seen) -> Sums:
 
 
 def _refuse_identifiers(rows: nw.LazyFrame[Any], scan: Scan) -> None:
-    """Count the groups before cells multiply them: a column of identifiers would fill the memory."""
+    """Count the groups before cells multiply them: a column of identifiers would exhaust the memory."""
     few = {"fold" if scan.roles.fold_hash is not None else "", "time" if scan.roles.period is not None else ""}
     names = [name for name in scan.keys if name not in few]
     if not names:
@@ -106,7 +106,7 @@ def _refuse_identifiers(rows: nw.LazyFrame[Any], scan: Scan) -> None:
 
 
 def _select_rows(scan: Scan) -> nw.LazyFrame[Any]:
-    """The columns that count, under names of ours."""
+    """Select the columns that are used, under our own names."""
     roles = scan.roles
     laws = {f"law{t}": cast_number(name) for t, (name,) in enumerate(roles.laws.values())}
     y = code_outcome(roles, scan.schema[roles.target])
@@ -114,7 +114,7 @@ def _select_rows(scan: Scan) -> nw.LazyFrame[Any]:
 
 
 def _is_valid(scan: Scan) -> nw.Expr:
-    """Whether a row can be summed; null and NaN compare to nothing."""
+    """Whether a row can be summed; comparisons with null and NaN are false."""
     valid = is_outcome()
     for t in scan.laws:
         valid = valid & (nw.col(f"law{t}") >= 0.0) & (nw.col(f"law{t}") <= 1.0)
@@ -122,7 +122,7 @@ def _is_valid(scan: Scan) -> nw.Expr:
 
 
 def _flag_rows(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
-    """Rows with a flag whether they count; those that cannot be hold harmless numbers."""
+    """Flag rows that can be summed; the others get harmless numbers."""
     flagged = rows.with_columns(valid=_is_valid(scan))
     calm = {f"law{t}": nw.when(nw.col("valid")).then(nw.col(f"law{t}")).otherwise(nw.lit(0.5)) for t in scan.laws}
     if scan.settings.has_weights:
@@ -136,7 +136,7 @@ def _flag_rows(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFr
 
 
 def _group(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
-    """The one group-by: arithmetic first, plain sums after (Dask knows no others)."""
+    """The one group-by: arithmetic first, then plain sums, the only ones Dask has."""
     settings, score = scan.settings, nw.col("law0")
     columns, sums = _loss_columns(scan, exact=exact)
     if not exact:
@@ -156,7 +156,7 @@ def _group(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[
         powers = dict(zip(WEIGHTS, (w, w * w, w * w * w, w * w * w * w), strict=True))
         sums = {**powers, **firsts, **seconds, **squares}
     summands = {f"sum_{name}": value for name, value in sums.items()}
-    # rows to which a law above the score gave probability 0; those of the score have cells of their own
+    # rows to which a level above the score gave probability 0; for the score itself, 0 and 1 are cells of their own
     summands |= {f"zero{t}": (nw.col(f"hit{t}") <= 0.0).cast(nw.Int64) for t in scan.laws[1:]}
     rows = rows.with_columns(**summands) if summands else rows
     aggregates = [nw.len().alias("n")]
@@ -167,7 +167,7 @@ def _group(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[
 
 
 def _build_key(scan: Scan, *, exact: bool) -> nw.Expr:
-    """The score itself; or cell and outcome as one whole number, which is grouped faster than two. Below 0: no cell."""
+    """The score itself, or cell and outcome as one whole number, which groups faster than two; negative: no cell."""
     score = nw.col("law0")
     key = score + 0.0 if exact else build_cell(score, scan.settings.cells) * 3.0 + (nw.col("y") + 1)
     if scan.settings.has_weights:
@@ -177,7 +177,7 @@ def _build_key(scan: Scan, *, exact: bool) -> nw.Expr:
 
 
 def _loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[str, nw.Expr]]:
-    """One logarithm per row and law: losses as columns, then their first and second moments."""
+    """Losses as columns, one logarithm per row and level; then their first and second moments."""
     if exact and len(scan.laws) == 1:
         return {}, {}  # the loss of a distinct score is the same in all of its rows
     columns, sums = {}, {}
@@ -195,7 +195,7 @@ def _loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[
 
 
 def _build_hit(law: str, clip: float | None) -> nw.Expr:
-    """p_y, the probability of what happened."""
+    """p_y, the probability of the outcome."""
     p = nw.col(law)
     if clip is not None:
         p = (
@@ -210,7 +210,7 @@ def _build_hit(law: str, clip: float | None) -> nw.Expr:
 
 
 def _has_few_scores(rows: nw.LazyFrame[Any], scan: Scan) -> bool:
-    """Whether there are at most as many distinct scores as cells, by grids of more and more bits: memory is bounded."""
+    """Whether there are at most as many distinct scores as cells, found on finer and finer grids in bounded memory."""
     cells = scan.settings.cells
     score = rows.select(s=nw.when(_is_valid(scan)).then(nw.col("law0")).otherwise(nw.lit(0.5)))
     if np.unique(fetch(score.head(_HEAD))["s"]).size > cells:
@@ -237,7 +237,7 @@ def _has_few_scores(rows: nw.LazyFrame[Any], scan: Scan) -> bool:
 
 
 def _make_sums(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Sums:
-    """The table as sums: keys coded, what is constant in a group filled in."""
+    """Make sums of the table of an engine."""
     settings, roles = scan.settings, scan.roles
     absent = table["key"] == _ABSENT
     n_absent = int(table["n"][absent].sum())
@@ -254,7 +254,7 @@ def _make_sums(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Su
 
 
 def _fill_columns(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
-    """Columns of sums: what was added up, and what follows from it where there are no weights."""
+    """The columns of sums: those of the engine, and those that follow from them without weights."""
     columns: dict[str, FloatArray] = {
         "key": kept["key"].astype(np.float64),
         "y": (kept["y"] == 1).astype(np.float64),
@@ -278,7 +278,7 @@ def _fill_columns(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str
 
 
 def _zero_infinite(name: str, columns: dict[str, FloatArray], settings: Settings) -> FloatArray:
-    """Moments of a loss, 0 where it is infinite: the cells of 0 and 1 and the columns zero… tell where."""
+    """Moments of a loss, 0 where it is infinite, which the cells of 0 and 1 and the columns zero… record."""
     size = 2 if name[0] == "d" else 1
     loss, levels = settings.losses[int(name[1:-size])], name[-size:]
     if not is_unbounded(loss):
@@ -298,13 +298,13 @@ def group_rows(
     keys: Sequence[str],
     how: Mapping[str, str],
 ) -> dict[str, NDArray[Any]]:
-    """One pass: rows as `build` makes them, by `keys`; ``n``, and of each column its "sum", "min" or "max"."""
+    """One pass: build columns, group by `keys`, and return ``n`` and the "sum", "min" or "max" of each column."""
 
     def query(lazy: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         aggregates = [getattr(nw.col(name), what)() for name, what in how.items()]
         return build(lazy).group_by(*keys).agg(nw.len().alias("n"), *aggregates)
 
-    if frame.implementation.is_dask():  # whose planner takes minutes where its partitions take milliseconds
+    if frame.implementation.is_dask():  # its planner takes minutes, its partitions milliseconds
         with translate_errors("the engine must be able to read the data", "Check the columns."):
             return _group_partitions(frame.to_native(), query, keys, {"n": "sum", **how})
     return fetch(query(frame))
@@ -330,19 +330,19 @@ def _group_partitions(
 
 
 def refuse_empty(absent: int) -> NoReturn:
-    """Data without rows, or with `absent` rows of weight 0 only."""
+    """Refuse data without rows, or with `absent` rows of weight 0 only."""
     what = f"{absent:,} rows, all of weight 0" if absent else "0 rows"
     refuse("`data` must hold rows with weight", what, "Check the filter, or the weights.")
 
 
 def require_few_groups(sums: Sums) -> None:
-    """No more segments, periods and folds than can be looked at."""
+    """Refuse more segments, periods and folds than anyone can look at."""
     given = len(sums.folds) if sums.settings.fold_hash is None else 1
     _require_few(len(sums.segments) * given, sums.settings)
 
 
 def _require_few(groups: int, settings: Settings) -> None:
-    """Refuse more groups than that, naming the columns that make them."""
+    """Refuse too many groups, naming the columns that make them."""
     if groups > MOST_GROUPS:
         names = [*settings.keys, *([settings.fold] if settings.fold is not None and not settings.fold_hash else [])]
         refuse(
@@ -353,18 +353,18 @@ def _require_few(groups: int, settings: Settings) -> None:
 
 
 def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], scan: Scan, seen: Seen) -> None:
-    """Rows that cannot be summed, in words; and outcomes of three labels."""
+    """Refuse rows that cannot be summed, and outcomes with three labels."""
     if bad.any():
         _explain(int(table["n"].sum()), scan)
     if scan.roles.pos_label is not None:
         seen.label(_find_other_labels(scan), scan.settings)
         return
-    has_weight = table["key"] >= 0  # rows without weight are not told apart by outcome
+    has_weight = table["key"] >= 0  # rows without weight are not grouped by outcome
     seen.label([label for label in (-1, 0) if (has_weight & (table["y"] == label)).any()], scan.settings)
 
 
 def _find_other_labels(scan: Scan) -> set[Any]:
-    """With pos_label, the first and the last of the other labels."""
+    """The first and the last label other than `pos_label`."""
     roles, kind = scan.roles, scan.schema[scan.roles.target]
     if kind == nw.Boolean:
         return set()
@@ -376,7 +376,7 @@ def _find_other_labels(scan: Scan) -> set[Any]:
 
 
 def _explain(total: int, scan: Scan) -> NoReturn:
-    """Say what is wrong with the first column that has something wrong; further queries, on the way to an error."""
+    """Name the first column with bad values, by further queries."""
     roles, settings = scan.roles, scan.settings
     for role in (*roles.law_columns, *(["sample_weight"] if roles.has_weights else [])):
         values = scan.frame.select(v=cast_number(roles.columns[role]))
@@ -393,7 +393,7 @@ def _explain(total: int, scan: Scan) -> NoReturn:
 
 
 def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[str]]:
-    """How many values break a rule, and some of them as people write them."""
+    """Count the values that break a rule, and show some of them."""
     fine = nw.when(holds).then(nw.lit(1)).otherwise(nw.lit(0))
     wrong = column.with_columns(fine=fine).filter(nw.col("fine") == 0).select("v")
     count = int(fetch(wrong.select(n=nw.len()))["n"][0])
@@ -402,7 +402,7 @@ def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[st
 
 
 def refuse_outside(values: nw.LazyFrame[Any], role: str, name: str, total: int) -> None:
-    """Refuse values of a column ``v`` that are no probabilities, or no weights."""
+    """Refuse values of a column ``v`` that are not probabilities, or not weights."""
     most = MOST_WEIGHT if role == "sample_weight" else 1.0
     count, shown = count_wrong(values, (nw.col("v") >= 0.0) & (nw.col("v") <= most))
     if not count:

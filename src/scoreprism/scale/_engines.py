@@ -1,4 +1,4 @@
-"""The engines: what a frame belongs to, how files are opened in each, and how a small result comes back."""
+"""Engines: find the one that holds a frame, open files in it, fetch small results from it."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from scoreprism._core.source_files import SEPARATORS, doubt_about, find_files, h
 from scoreprism._findings.finding import Finding, announce
 from scoreprism.exceptions import InputError, ScoreprismError
 
-#: Rows of a CSV file that its types are guessed from; where the guess fails, all are read for it.
+#: Rows of a CSV file that its types are inferred from; if that fails, all rows are used.
 _GUESSED = 10_000
 
 
 class EngineError(InputError):
-    """What an engine could not do, in one line."""
+    """An error of an engine, in one line."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine that holds data."""
+    """An engine that can hold the data."""
 
     name: str  # as in ``--engine``
-    module: str  # the module that must be there
-    extra: str  # the extra of scoreprism that installs it; empty if it is always there
-    scan: Callable[[list[str], str], Any] | None  # opens files of a format; None where frames must be made by the user
+    module: str  # module that must be installed
+    extra: str  # extra of scoreprism that installs it; empty if always installed
+    scan: Callable[[list[str], str], Any] | None  # opens files of a format; None: only frames are taken
 
     def require(self) -> Any:
-        """The module, or what to install."""
+        """Import the module, or say what to install."""
         try:
             return importlib.import_module(self.module)
         except ImportError as error:
@@ -69,10 +69,10 @@ def _scan_duckdb(paths: list[str], kind: str) -> Any:
 
 @cache
 def _open_duckdb() -> Any:
-    """One connection that lasts: that of a relation is closed with its last name in DuckDB 1."""
+    """One lasting connection: DuckDB 1 closes that of a relation with the last reference to it."""
     import duckdb
 
-    # Groups are few, so nothing needs to spill: a run that is killed leaves no files behind.
+    # there are few groups, so nothing needs to spill, and a killed run leaves no files behind
     session = duckdb.connect(config={"temp_directory": ""})
     session.execute("SET TimeZone = 'UTC'")
     return session
@@ -99,7 +99,7 @@ def _scan_spark(paths: list[str], kind: str) -> Any:
 
 
 def _open_spark() -> Any:
-    """A session of our own: quiet, without pages, in UTC; options given to spark-submit win over these."""
+    """Start a quiet session in UTC without a web page; options of spark-submit take precedence."""
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
@@ -116,7 +116,7 @@ def _open_spark() -> Any:
     return builder.getOrCreate()
 
 
-#: Settings of a Spark session that is made here.
+#: Settings of a Spark session that is started here.
 _SPARK = {
     "spark.app.name": "scoreprism",
     "spark.ui.enabled": "false",
@@ -136,7 +136,7 @@ def _require_parquet(engine: str, kind: str) -> None:
         )
 
 
-#: Every engine; the first is embedded. Frames of pandas and pyarrow are read as they are.
+#: All engines; the first is built in. Frames of pandas and pyarrow are read directly.
 ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
@@ -148,13 +148,13 @@ ENGINES: dict[str, Engine] = {
     )
 }
 
-#: What narwhals calls the implementation of a frame, in our words.
+#: Engines that narwhals calls by another name.
 _CALLED = {"pyspark": "spark", "pyspark[connect]": "spark", "sqlframe": "spark"}
 
 
 def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = False) -> Any:
     """
-    Open files, or take a frame of an engine as it is; nothing is read yet.
+    Open files in an engine, or check a frame; nothing is read yet.
 
     Parameters
     ----------
@@ -162,10 +162,10 @@ def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = Fal
         Parquet or CSV files; or a frame: polars (lazy or not), a DuckDB relation, a Dask dataframe, a Spark dataframe,
         an ibis table, pandas, pyarrow.
     engine : {"polars", "duckdb", "dask", "spark"}, optional
-        What opens files; polars if not given. A frame has its engine already.
+        Engine that opens files; polars by default. A frame already has one.
     verify_checksums : bool, default=False
-        Whether all pages of Parquet files are compared with their checksums, where they have any, before. That reads
-        the files once more; `aggregate` and `decompose` do it for the columns they use.
+        Whether to compare all pages of Parquet files with their checksums, where there are any. That reads the files
+        once more; `aggregate` and `decompose` do it for the columns they use.
 
     Returns
     -------
@@ -196,8 +196,8 @@ def scan(source: Any, *, engine: str | None = None, verify_checksums: bool = Fal
 
 
 def open_files(engine: Engine, paths: list[str], kind: str, whole: list[str] | None = None) -> Any:
-    """Files in an engine, some of the `whole`; whatever it cannot read is told in our words."""
-    assert engine.scan is not None  # noqa: S101 - `scan` has looked
+    """Open files, some of the `whole`, in an engine; its errors are translated."""
+    assert engine.scan is not None  # noqa: S101 - checked by `scan`
     with translate_errors(
         "files must be readable by the engine", "Check the files, or read them with it and pass the frame."
     ):
@@ -210,7 +210,7 @@ def open_files(engine: Engine, paths: list[str], kind: str, whole: list[str] | N
 
 
 def _cast_folder_names(frame: Any, paths: list[str]) -> Any:
-    """Columns that are written as folders, with the same types in every engine: whole numbers, else words."""
+    """Give columns that are folder names the same types in every engine: whole numbers, otherwise text."""
     names = hive(paths[0])
     if not names:
         return frame
@@ -222,39 +222,39 @@ def _cast_folder_names(frame: Any, paths: list[str]) -> Any:
 
 @contextmanager
 def translate_errors(rule: str, remedy: str) -> Iterator[None]:
-    """Errors of an engine, in one line under a rule of ours; Ctrl-C stays what it is."""
+    """Raise errors of an engine as an `EngineError` of one line; Ctrl-C stays a KeyboardInterrupt."""
     try:
         yield
     except (ScoreprismError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - every engine has errors of its own; those of Rust are no Exception
         line = first_line(error)
-        if _INTERRUPTED.fullmatch(line):  # how DuckDB says it
+        if _INTERRUPTED.fullmatch(line):  # DuckDB after Ctrl-C
             raise KeyboardInterrupt from None
         raise EngineError(rule, f"an error of its own: {line.rstrip('.')}", remedy) from None
 
 
-#: What engines say after Ctrl-C; other errors may have the word in a name.
+#: Messages of engines after Ctrl-C; other errors may contain the word in a name.
 _INTERRUPTED = re.compile(r"(INTERRUPT Error: )?(Query )?interrupted[.!]*", re.IGNORECASE)
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an engine's error, cut to a readable length."""
+    """Return the first line of an error, cut to a readable length."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0][:200]
 
 
 @dataclass(frozen=True)
 class SourcePart:
-    """A frame to be summed, and where it comes from."""
+    """A frame to be summed, and the file it comes from."""
 
     frame: Any  # of any engine
-    path: str = ""  # the file, where it is one of several; else empty
-    again: Callable[[], Any] | None = None  # opens a file of text again, its types guessed from all of its rows
+    path: str = ""  # the file, if it is one of several
+    again: Callable[[], Any] | None = None  # reopens a text file with types inferred from all rows
 
 
 def list_parts(source: Any, engine: str | None) -> tuple[Iterator[SourcePart], int]:
-    """Frames to be summed one after the other, and how many: files of the embedded engine, else all at once."""
+    """Frames to be summed one by one, and their number: one per file in Polars, otherwise a single one."""
     files = isinstance(source, (str, Path, list, tuple))
     if not files or parse_choice(engine or "polars", ENGINES, "engine") != "polars":
         return iter([SourcePart(scan(source, engine=engine))]), 1
@@ -279,7 +279,7 @@ def _scan_whole_text(path: str, kind: str) -> Any:
 
 
 def wrap(frame: Any) -> Any:
-    """A frame as narwhals sees it, lazy where the engine is."""
+    """Wrap a frame in a lazy frame of narwhals."""
     try:
         return nw.from_native(frame).lazy()
     except TypeError:
@@ -294,7 +294,7 @@ def wrap(frame: Any) -> Any:
 
 
 def rename_columns(frame: Any) -> tuple[Any, dict[str, str]]:
-    """A lazy frame whose names every engine takes as they are, and the new name of each column."""
+    """Return a lazy frame with column names that every engine takes literally, and the new name of each column."""
     lazy = wrap(frame)
     names = list(lazy.collect_schema())
     plain = dict(zip(names, (f"c{i}" for i in range(len(names))), strict=True))
@@ -306,18 +306,18 @@ def rename_columns(frame: Any) -> tuple[Any, dict[str, str]]:
 
 
 def _is_pattern(name: str) -> bool:
-    """Whether Polars reads a name as a pattern, and would take other columns for it."""
+    """Whether Polars reads a column name as a pattern, which could match other columns."""
     return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
 def read_schema(lazy: Any) -> dict[str, Any]:
-    """The types of the columns of a frame; whatever its plan has wrong is told in our words."""
+    """Read the types of the columns; errors in the plan of a lazy frame are translated."""
     with translate_errors("the engine must be able to read the data", "Check the frame."):
         return dict(lazy.collect_schema())
 
 
 def to_arrow(frame: Any, columns: Iterable[str]) -> Any:
-    """A pandas frame with columns of objects or of Arrow, as Arrow, where dates, decimals and the like have types."""
+    """Convert a pandas frame with object or Arrow columns to Arrow, where dates, decimals and the like have types."""
     if find_engine(frame) != "pandas" or importlib.util.find_spec("pyarrow") is None:
         return frame
     names = list(dict.fromkeys(columns))
@@ -336,12 +336,12 @@ def _has_no_type(kind: Any) -> bool:
 
 
 def takes_log_of_zero(frame: Any) -> bool:
-    """Whether the engine of a narwhals frame gives −∞, neither an error nor a warning."""
+    """Whether log 0 is −∞ in the engine of a frame, without an error or a warning."""
     return bool(frame.implementation.is_polars() or frame.implementation.is_duckdb())
 
 
 def find_engine(frame: Any) -> str:
-    """The name of the engine a frame belongs to."""
+    """Name the engine that a frame belongs to."""
     try:
         name = str(nw.from_native(frame).implementation.value)
     except TypeError:
@@ -350,7 +350,7 @@ def find_engine(frame: Any) -> str:
 
 
 def fetch(query: Any) -> dict[str, NDArray[Any]]:
-    """The columns of a small result, in this process; engines that can stream do."""
+    """Fetch the columns of a small result, streaming where the engine can."""
     with translate_errors("the engine must be able to read the data", "Check the columns."):
         if query.implementation.is_polars():
             with _limit_row_groups():
@@ -360,13 +360,13 @@ def fetch(query: Any) -> dict[str, NDArray[Any]]:
         return {name: _to_array(table[name]) for name in table.columns}
 
 
-#: Says how many row groups of Parquet Polars reads ahead; its own choice costs 80 MB more and is no faster here.
+#: Number of Parquet row groups that Polars reads ahead; its default takes 80 MB more and is no faster here.
 _AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
 
 
 @contextmanager
 def _limit_row_groups() -> Iterator[None]:
-    """Read few row groups ahead, unless the user said how many."""
+    """Read few row groups ahead, unless the user set the variable."""
     if _AHEAD in os.environ:
         yield
         return

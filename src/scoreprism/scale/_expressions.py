@@ -1,4 +1,4 @@
-"""What engines compute for each row, as expressions: the cell of a score, losses, and laws of several classes."""
+"""Expressions that engines evaluate for each row: the cell of a score, losses, and laws of several classes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Exprs = Sequence[nw.Expr]
 
 # ── cells of the score: a grid that every engine computes to the last bit ───────────────────────────
 
-#: Cells unless said otherwise; what that costs is measured in docs/scale.md.
+#: Default number of cells; docs/scale.md measures what it costs.
 CELLS = 1024
-#: More cells than this are no summary any more.
+#: More cells than this no longer summarise anything.
 MOST_CELLS = 1 << 20
 
 
 def parse_cells(cells: object) -> int:
-    """Number of cells between 0 and 1."""
+    """Parse the number of cells between 0 and 1."""
     count = parse_count(cells, "cells", 8)
     if count > MOST_CELLS:
         refuse(
@@ -37,7 +37,7 @@ def parse_cells(cells: object) -> int:
 
 
 def find_cells(score: FloatArray, cells: int) -> IntArray:
-    """The cell of each score: 0 is s = 0 alone, cells + 1 is s = 1 alone, the others share what lies between."""
+    """The cell of each score: 0 holds s = 0 alone, cells + 1 holds s = 1 alone, the others divide (0, 1)."""
     # equal steps of √(2s), mirrored above one half, cost nearly the same log loss everywhere, and every machine rounds
     # a square root alike, so that all engines agree on cells
     low = score < 0.5
@@ -46,20 +46,20 @@ def find_cells(score: FloatArray, cells: int) -> IntArray:
 
 
 def with_root(frame: Frame, score: str) -> Frame:
-    """The frame with the column ``root``; step by step, because some engines evaluate what is repeated again."""
+    """Add the column ``root``, step by step: some engines evaluate repeated expressions again."""
     s = nw.col(score)
     near = frame.with_columns(root=nw.when(s < 0.5).then(s).otherwise(1.0 - s) * 2.0)
     return near.with_columns(root=nw.col("root").sqrt())
 
 
 def build_parts(score: nw.Expr, parts: float) -> nw.Expr:
-    """Where a score stands, from 0 to 2, in so many parts per unit, whole; of a frame `with_root`."""
+    """The place of a score between 0 and 2 in whole parts of a unit; of a frame `with_root`."""
     root = nw.col("root")
     return (nw.when(score < 0.5).then(root).otherwise(2.0 - root) * parts).floor()
 
 
 def build_cell(score: nw.Expr, cells: int) -> nw.Expr:
-    """`find_cells` in an engine, of a frame `with_root`; whole, but not an integer yet."""
+    """`find_cells` in an engine, as a whole float; of a frame `with_root`."""
     below = (nw.col("root") * (-cells / 2)).floor()  # minus the steps, rounded up
     return nw.when(score < 0.5).then(0.0 - below).otherwise(below + (cells + 1.0))
 
@@ -68,7 +68,7 @@ def build_cell(score: nw.Expr, cells: int) -> nw.Expr:
 
 
 def avoid_zero(hit: nw.Expr) -> nw.Expr:
-    """p_y, or 1 where it is 0, for engines that cannot take its logarithm; such rows are counted."""
+    """p_y, or 1 where it is 0, for engines without log 0; such rows are counted."""
     return hit + (hit <= 0.0).cast(nw.Float64)
 
 
@@ -97,23 +97,23 @@ def has_formula(loss: ProperLoss) -> bool:
 
 
 def is_unbounded(loss: ProperLoss) -> bool:
-    """Whether probability 0 for what happens costs infinitely much."""
+    """Whether probability 0 for the outcome has an infinite loss."""
     return bool(np.isinf(loss.evaluate(np.zeros(1), np.ones(1, dtype=np.intp)))[0])
 
 
 # ── laws of several classes ─────────────────────────────────────────────────────────────────────────
 
-#: What stands for the logarithm of 0: below that of any probability a fit tells apart.
+#: Stands for log 0: less than the logarithm of any probability that a fit can tell from 0.
 NOWHERE = -1e4
 
 
 def add_columns(values: Exprs) -> nw.Expr:
-    """Sum of some columns."""
+    """Add columns."""
     return reduce(add, values)
 
 
 def pick(values: Exprs, column: str = "y") -> nw.Expr:
-    """The value at the number that a column holds: with ``y``, that of the class that happened."""
+    """Pick the value whose number a column holds; with ``y``, that of the outcome."""
     picked = values[-1]
     for k in range(len(values) - 2, -1, -1):
         picked = nw.when(nw.col(column) == k).then(values[k]).otherwise(picked)
@@ -131,7 +131,7 @@ class SoftmaxExpression:
 
 
 def with_logs(frame: Frame, k: int) -> Frame:
-    """Columns ``l{k}``: K logarithms per row, once; engines disagree on log 0."""
+    """Add columns ``l{k}``, the K logarithms of a row; engines disagree on log 0."""
     columns = {}
     for c in range(k):
         p = nw.col(f"p0_{c}")
@@ -141,14 +141,14 @@ def with_logs(frame: Frame, k: int) -> Frame:
 
 
 def number_charts(maps: Sequence[SoftmaxExpression]) -> list[int]:
-    """Which ``z{c}`` of `with_maps` each map sees: those of the same `low` share one."""
+    """Which ``z{c}`` of `with_maps` each map uses: maps with the same `low` share one."""
     lows = list(dict.fromkeys(one.low for one in maps))
     return [lows.index(one.low) for one in maps]
 
 
 def with_maps(frame: Frame, maps: Sequence[SoftmaxExpression], k: int) -> Frame:
-    """Columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, what it is made of; needs `with_logs`."""
-    # layer after layer, so that no engine computes a thing twice; names must differ by more than case
+    """Add columns ``m{f}_{k}``, the law of each map, and ``z{c}_{k}``, its input; needs `with_logs`."""
+    # in layers, so that no engine computes anything twice; names must differ by more than case
     chart_of = number_charts(maps)
     frame = _center_logs(frame, list(dict.fromkeys(one.low for one in maps)), k)
     eta = {}
@@ -187,7 +187,7 @@ def build_log_hit(f: int, k: int) -> nw.Expr:
 
 
 def clip_columns(frame: Frame, laws: dict[str, float], k: int) -> Frame:
-    """`clip_law` in the engine: by the name of a law, how far from 0 it is kept; columns ``{name}_{k}`` change."""
+    """`clip_law` in the engine: keep the columns ``{name}_{k}`` of each law at its distance from 0."""
     laws = {name: distance for name, distance in laws.items() if distance > 0.0}
     if not laws:
         return frame
@@ -215,7 +215,7 @@ def clip_columns(frame: Frame, laws: dict[str, float], k: int) -> Frame:
 class ClassFormula:
     """A loss of several classes in an engine."""
 
-    # from p_y and all p to the loss; 0 where it is infinite, which has to be counted
+    # loss from p_y and all p; 0 where it is infinite, which is counted
     loss: Callable[[nw.Expr, Exprs], nw.Expr]
     # from the laws of the models and their mean to Σ_f d(law of f, mean)
     spread: Callable[[Sequence[Exprs], Exprs], nw.Expr]

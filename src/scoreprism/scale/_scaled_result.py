@@ -1,4 +1,4 @@
-"""What comes back from scale: decompositions made from sums or passes, with their segments and periods."""
+"""Results of scale: decompositions from sums or from passes, with their segments and periods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scoreprism.scale._sums_to_sample import Lines, bound_quantisation
 if TYPE_CHECKING:
     from scoreprism.scale._sums import Sums
 
-#: A quantisation error above this share of a standard error is no longer beside the point, and advice stops.
+#: From this share of a standard error on, a quantisation error matters, and no advice is given.
 _COARSE = 0.5
 #: Attributes that hold decompositions of their own.
 _PARTS = ("segments", "periods")
@@ -65,7 +65,7 @@ class ScaledDecomposition(Decomposition):
 
     @classmethod
     def _of(cls, result: Decomposition, **more: Any) -> Self:
-        """A decomposition with what is known beside it."""
+        """Extend a decomposition."""
         return cls(**{field.name: getattr(result, field.name) for field in fields(Decomposition)}, **more)
 
     @property
@@ -79,7 +79,7 @@ class ScaledDecomposition(Decomposition):
 
     @property
     def splits_the_rest(self) -> str:
-        """The argument that would split what is left into model and data."""
+        """The argument that would split the rest into model and data."""
         return "q"
 
     def drift(self, against: Any = "previous") -> Drift:
@@ -288,7 +288,7 @@ class SumChain(Chain):
 
 
 def _find_quantisation(result: Decomposition, error: float) -> Finding:
-    """How far summing by cell moved the terms; a doubt where cells are too coarse."""
+    """How far summing by cell moved the terms; a doubt if cells are too coarse."""
     least = min(result.std_error.values(), default=math.nan)
     is_coarse = error > _COARSE * result.std_error[result.names[0]] > 0.0
     kind, level = ("cells_too_coarse", 1) if is_coarse else ("quantised", None)
@@ -296,7 +296,7 @@ def _find_quantisation(result: Decomposition, error: float) -> Finding:
 
 
 def share_floor(whole: Decomposition) -> dict[str, float]:
-    """The floor that an infinite loss of a whole is shown at, for its parts."""
+    """The floor of a whole with an infinite loss, for its parts."""
     twin = whole.floored
     return {} if twin is None or twin.clip is None else {str(whole.loss): twin.clip}
 
@@ -308,7 +308,7 @@ def attach_parts(
     fit: Callable[[Any], Decomposition],
     what: str = "laws by segment",
 ) -> _Scaled:
-    """The whole with its segments, or periods; those that cannot be decomposed are named with the reason."""
+    """Decompose the segments or periods of a whole; those that cannot be decomposed are kept with the reason."""
     each: dict[Any, Decomposition] = {}
     skipped: dict[Any, str] = {}
     for label, part in tracked(iter(parts.items()), len(parts), what):

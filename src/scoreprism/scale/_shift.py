@@ -24,14 +24,14 @@ from scoreprism.scale._sums_to_sample import find_beyond
 if TYPE_CHECKING:
     from scoreprism.scale._sums import Sums
 
-#: Strata of the score in the baseline, at most, and rows of it in each, at least.
+#: Most strata of the baseline's scores, and fewest of its rows in each.
 STRATA, STRATUM_ROWS = 200, 30
-#: A larger share of scores beyond those of the baseline is told.
+#: Share of scores beyond those of the baseline from which on a finding says so.
 UNREACHED = 0.005
 
 
 class LineTable(TermTable):
-    """A table that is written line by line."""
+    """A table that JSON holds line by line."""
 
     def _lines(self) -> list[dict[str, Any]]:
         """Lines of the table; numbers that are not finite are missing."""
@@ -134,7 +134,7 @@ def _make_shifts(
     confidence_level: float,
     findings: tuple[Finding, ...] = (),
 ) -> Shifts:
-    """Parts as (value, standard error, low, high), pair by pair, as columns."""
+    """Make columns of lines that hold (value, standard error, low, high) for each part."""
     names = tuple(lines[0])
     value, error, low, high = ({name: np.array([line[name][j] for line in lines]) for name in names} for j in range(4))
     return Shifts(names, None, tuple(pairs), value, error, low, high, confidence_level, heading, findings)
@@ -144,7 +144,7 @@ def _make_shifts(
 
 
 def split_change(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
-    """The change of the loss from other scores, and from another P(Y | S) at the same scores."""
+    """Split the change of the loss into that from other scores and that from another P(Y | S)."""
     confidence = parse_confidence(confidence_level)
     first = next(iter(periods.decompositions.values()))
     loss, mark = first.loss, first._mark
@@ -234,7 +234,7 @@ class Strata:
 
 
 def _find_loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score where the engine did not sum them so clipped."""
+    """Σwℓ, Σw²ℓ and Σw²ℓ² of the score, by group; at the mean score if the engine did not sum them at this clip."""
     table, settings = sums.table, sums.settings
     known = {str(one): i for i, one in enumerate(settings.losses)}
     i = known.get(str(loss))
@@ -255,7 +255,7 @@ def _find_loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tupl
 
 
 def assess_maps(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
-    """What recalibration by the map of the baseline still gains, and what it loses to a map of this period."""
+    """Find what the map of the baseline still gains, and what it loses to a map of this period."""
     confidence = parse_confidence(confidence_level)
     first = periods[pairs[0][0]]
     loss, mark = first.loss, first._mark
@@ -270,7 +270,7 @@ def assess_maps(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
 def _assess_map(
     now: Chain, base: Chain, loss: ProperLoss, clip: float | None, confidence_level: float
 ) -> dict[str, tuple[float, ...]]:
-    """The baseline's map is a law that was given: its fold models, averaged, at the scores of this period."""
+    """Treat the baseline's map, the mean of its fold models, as given probabilities at the scores of this period."""
     fits = base.levels[1].fits
     assert isinstance(fits, CellFits)  # noqa: S101 - sums have cells
     law = Level.of("B", fits.at(now.sample.prediction))

@@ -162,12 +162,12 @@ class Sums:
 
     def coarsen(self) -> Self:
         """
-        The same rows by cell.
+        Sum the same rows by cell.
 
         Returns
         -------
         Sums
-            Itself, if it has cells already.
+            Itself, if it is by cell already.
         """
         if not self.exact:
             return self
@@ -182,7 +182,7 @@ class Sums:
 
     def select(self, /, **labels: Any) -> Self:
         """
-        The sums of some segments or periods.
+        Select some segments or periods.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class Sums:
 
     def pool(self) -> Self:
         """
-        The same rows without segments and periods.
+        Add up all segments and periods.
 
         Returns
         -------
@@ -339,7 +339,7 @@ class Sums:
 
 
 def _warn_of_order(sums: Sums) -> None:
-    """Warn where the score is lower where the event occurs, as for rows."""
+    """Warn if scores are lower where the event occurs, as for rows."""
     table, label = sums.table, sums.settings.pos_label
     score = table["key"] if sums.exact else table["s"] / table["w"]
     classes = np.array([0, 1] if label is None else [f"not {label}", label], dtype=object)
@@ -361,7 +361,7 @@ def _parse(
 
 
 def _decompose(sums: Sums, options: Options) -> ScaledDecomposition:
-    """The rows of some sums without segments."""
+    """Decompose sums without segments."""
     chain = SumChain.of_sums(sums, *fit_sums(sums, options))
     return chain.decompose_at(
         options.loss, options.form, sums.settings.clip, chain.fit.mixture.floors.get(str(options.loss))
@@ -372,14 +372,14 @@ def _decompose(sums: Sums, options: Options) -> ScaledDecomposition:
 
 
 def code_labels(labels: Sequence[Any]) -> tuple[list[Any], IntArray]:
-    """Distinct labels in order, and the number of each."""
+    """Sort the distinct labels, and code each label by its place."""
     names = sorted(set(labels), key=key_order)
     place = {name: i for i, name in enumerate(names)}
     return names, np.fromiter((place[label] for label in labels), dtype=np.intp, count=len(labels))
 
 
 def _merge(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Lines in order of their keys, those of the same keys added up."""
+    """Sort lines by their keys, and add up those with the same keys."""
     keys = [table[name] for name in KEYS]
     order = np.lexsort(keys[::-1])
     ordered = {name: column[order] for name, column in table.items()}
@@ -394,7 +394,7 @@ def _merge(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 def _sum_losses(
     settings: Settings, s: FloatArray, y: FloatArray, w: FloatArray, w2: FloatArray
 ) -> dict[str, FloatArray]:
-    """Moments of the losses of distinct scores; infinite ones are not summed, as in the engines."""
+    """Moments of the losses of distinct scores; as in the engines, infinite losses are not summed."""
     columns: dict[str, FloatArray] = {}
     law = s if settings.clip is None else clip_law(s, settings.clip)
     for i, loss in enumerate(settings.losses):

@@ -1,4 +1,4 @@
-"""From sums to a sample and its chain: folds drawn or given, laws fitted to cells, losses as the engine summed them."""
+"""From sums to a sample and its chain: folds drawn or given, laws fitted to cells, losses from the engine."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Options:
 
 
 def fit_sums(sums: Sums, options: Options) -> tuple[Lines, Chain]:
-    """The chain of the rows that were summed, with the lines its laws were fitted to."""
+    """Fit a chain to sums; return it with the lines its laws were fitted to."""
     lines = place_lines(sums)
     fit = _make_fit(sums, lines, _find_shares(sums, options), options)
     return lines, fit.fit([options.loss], sums.settings.clip, options.floors)
 
 
 def _find_shares(sums: Sums, options: Options) -> FloatArray:
-    """What share of each group is in each fold, (P, K, groups): by the column of folds, or drawn."""
+    """The share of each group in each fold, (P, K, groups), from the column of folds or drawn."""
     table = sums.table
     codes = table["y"].astype(np.intp)
     if np.unique(codes).size < 2:
@@ -75,17 +75,17 @@ def _find_shares(sums: Sums, options: Options) -> FloatArray:
 
 
 def _find_lone_fold(share: FloatArray, codes: IntArray) -> int | None:
-    """A fold outside of which there is one outcome only."""
+    """The first fold outside of which only one outcome occurs."""
     outside = [np.unique(codes[one < 1.0]).size < 2 for one in share]
     return outside.index(True) if any(outside) else None
 
 
-#: Draws of folds before giving up on both outcomes outside of every fold.
+#: Draws before giving up on folds with both outcomes outside of each.
 _DRAWS = 100
 
 
 def draw_folds(sums: Sums, cv: int, seed: int) -> FloatArray:
-    """Folds dealt to the rows of each group, once for each partition: how many matters, not which, a multinomial."""
+    """Draw how many rows of each group are in each fold, a multinomial, once for each partition."""
     table = sums.table
     codes = table["y"].astype(np.intp)
     rng = np.random.default_rng(seed)
@@ -107,7 +107,7 @@ def draw_folds(sums: Sums, cv: int, seed: int) -> FloatArray:
 
 
 def _make_fit(sums: Sums, lines: Lines, shares: FloatArray, options: Options) -> ChainFit:
-    """The lines as `decompose` sees rows."""
+    """Present lines as `decompose` presents rows."""
     settings, table, group = sums.settings, sums.table, lines.group
     codes = table["y"].astype(np.intp)[group]
     weight = table["w"][group] * lines.share
@@ -138,7 +138,7 @@ def _make_fit(sums: Sums, lines: Lines, shares: FloatArray, options: Options) ->
 
 
 def pool_folds(sums: Sums, lines: Lines, shares: FloatArray, worth: float) -> Pooling:
-    """What the folds hold of each outcome: at the centers of cells, to fit laws to, and at the scores of lines."""
+    """The outcomes in each fold: at the centers of cells, for fits, and at the scores of lines."""
     table, group = sums.table, lines.group
     codes = table["y"].astype(np.intp)
     center, cell = _find_centers(sums)
@@ -179,7 +179,7 @@ def _find_centers(sums: Sums) -> tuple[FloatArray, IntArray]:
 
 
 def _list_loss_sums(sums: Sums, lines: Lines, floor: float | None = None) -> dict[str, LossSums]:
-    """What the engine summed of each loss, for each line; at a floor, what it would have summed."""
+    """The sums of each loss, line by line; at a floor, those the engine would have returned."""
     losses = enumerate(sums.settings.losses)
     return {str(loss): _spread_loss(sums, lines, loss, i, floor) for i, loss in losses if f"a{i}0" in sums.table}
 
@@ -224,7 +224,7 @@ def _move_to_floor(
     mean2: dict[str, FloatArray],
     within: dict[tuple[str, str], FloatArray],
 ) -> None:
-    """Losses of S in groups that a floor reaches, from lines in place of sums that know nothing of the floor."""
+    """Replace the losses of S in groups that a floor reaches by those of their lines."""
     w2 = sums.table["w2"]
     is_beyond = find_beyond(sums, floor)
     at = np.bincount(lines.group, lines.share * alone, w2.size)
@@ -236,7 +236,7 @@ def _move_to_floor(
 
 
 def _measure_apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatArray) -> FloatArray:
-    """How far the loss of S at each line is from that of its group: it rises and falls with that of C in a cell."""
+    """Distance of the loss of S at each line from that of its group: within a cell it varies along with that of C."""
     wide, apart = lines.side != 0.0, np.zeros(lines.score.size)
     group, share = lines.group[wide], lines.share[wide]
     apart[wide] = alone[wide] - np.bincount(group, share * alone[wide], w2.size)[group]
@@ -245,12 +245,12 @@ def _measure_apart(alone: FloatArray, lines: Lines, w2: FloatArray, most: FloatA
 
 
 def _divide(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """Part / whole, 0 where there is nothing."""
+    """Divide, with 0 where the whole is 0."""
     return np.divide(part, whole, out=np.zeros(part.size), where=whole > 0.0)
 
 
 def bound_quantisation(sums: Sums, lines: Lines, chain: Chain, loss: ProperLoss, clip: float | None) -> float:
-    """Half of what the two pairs of scores of each cell differ by, in the mean loss of C; at a floor, also in S."""
+    """Half of the difference in mean loss between the two pairs of scores of each cell: of C, at a floor also of S."""
     weight = chain.sample.weight
     assert weight is not None  # noqa: S101 - lines always have one
     wide = lines.side != 0.0
@@ -270,7 +270,7 @@ def bound_quantisation(sums: Sums, lines: Lines, chain: Chain, loss: ProperLoss,
 
 
 def _find_origins(sums: Sums, options: Options) -> tuple[Finding, ...]:
-    """What was summed, and how it is dealt to folds."""
+    """Findings on what was summed and where folds come from."""
     facts = {"exact": sums.exact, "cells": sums.settings.cells}
     findings = [Finding("from_sums", n=sums.n_keys, facts=facts)]
     if sums.settings.fold is None:
@@ -303,7 +303,7 @@ def find_beyond(sums: Sums, floor: float) -> NDArray[np.bool_]:
 
 
 def place_lines(sums: Sums) -> Lines:
-    """Where the groups stand."""
+    """Place each group at one score, or at four."""
     table = sums.table
     if sums.exact:
         size = table["n"].size
