@@ -1,11 +1,17 @@
-"""What the tests share: the losses with typical parameters, random laws and random finite populations."""
+"""What the tests share: losses with typical parameters, dataframe libraries, random laws and finite populations."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -30,6 +36,42 @@ EVERY_LOSS: list[ProperLoss] = [
     Elementary(theta=0.3),
     CostWeighted(fp=1, fn=4),
 ]
+
+
+@dataclass(frozen=True)
+class Library:
+    """A dataframe library: how a column and a frame are made from arrays, and what a frame is."""
+
+    name: str
+    column: Callable[[Any], Any]
+    frame: Callable[[dict[str, Any]], Any]
+    kind: type
+
+    def as_lists(self, frame: Any) -> dict[str, list[Any]]:
+        """The columns of a frame as lists."""
+        options = {"pandas": {"orient": "list"}, "polars": {"as_series": False}}
+        return frame.to_pydict() if self.name == "pyarrow" else frame.to_dict(**options[self.name])
+
+
+LIBRARIES = [
+    Library("pandas", pd.Series, pd.DataFrame, pd.DataFrame),
+    Library("polars", pl.Series, pl.DataFrame, pl.DataFrame),
+    Library("pyarrow", pa.array, pa.table, pa.Table),
+]
+
+
+@pytest.fixture(params=LIBRARIES, ids=lambda library: library.name)
+def library(request: pytest.FixtureRequest) -> Library:
+    """Every dataframe library in turn."""
+    return request.param
+
+
+@pytest.fixture(
+    params=[np.asarray, *(one.column for one in LIBRARIES), list], ids=["numpy", "pandas", "polars", "pyarrow", "list"]
+)
+def as_column(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Everything that a column of numbers may come in."""
+    return request.param
 
 
 def spark_or_skip() -> type:

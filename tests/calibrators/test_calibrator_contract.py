@@ -8,7 +8,6 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -177,24 +176,21 @@ def test_other_widths_are_refused_as_probabilities_and_reduced_as_logits():
 # ── frames ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("wrap", [pd.Series, pl.Series, pa.array, list], ids=["pandas", "polars", "pyarrow", "list"])
-def test_series_of_any_library(wrap):
+def test_series_of_any_library(as_column):
     s, y = sample(200)
     expected = PlattCalibrator().fit(s, y, np.ones(200)).calibrate(s)
-    fitted = PlattCalibrator().fit(wrap(s), wrap(y), wrap(np.ones(200)))
-    np.testing.assert_array_equal(fitted.calibrate(wrap(s)), expected)
+    fitted = PlattCalibrator().fit(as_column(s), as_column(y), as_column(np.ones(200)))
+    np.testing.assert_array_equal(fitted.calibrate(as_column(s)), expected)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_frames_of_any_library(library):
     p, y = three_classes(300)
     columns = {f"p{j}": p[:, j] for j in range(3)}
-    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[library]
-    frame = make(columns)
+    frame = library.frame(columns)
     expected = get_calibrator("temperature").fit(p, y).predict_proba(p)
     fitted = get_calibrator("temperature").fit(frame, y)
     np.testing.assert_array_equal(fitted.predict_proba(frame), expected)
-    if library == "pandas":
+    if library.name == "pandas":
         assert fitted.feature_names_in_.tolist() == ["p0", "p1", "p2"]
         with pytest.raises(ValueError, match="feature names"):
             fitted.predict_proba(frame[["p1", "p0", "p2"]])

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold, KFold
@@ -708,31 +707,24 @@ EVERY = ONE_MODEL | {
 }
 
 
-def columns(frame) -> dict[str, list]:
-    """A frame of any of the three libraries as lists."""
-    if isinstance(frame, pa.Table):
-        return frame.to_pydict()
-    return frame.to_dict(as_series=False) if isinstance(frame, pl.DataFrame) else frame.to_dict(orient="list")
+@pytest.mark.parametrize("curve", EVERY)
+def test_frames_come_back_in_the_library_of_the_data(curve, library):
+    y, s = sample(11, 300, "smooth")
+    base = EVERY[curve](y, s)
+    expected = base.to_frame().to_dict(as_series=False)
+    for inputs in ((library.column(y), library.column(s)), (y, library.column(s)), (library.column(y), s)):
+        frame = EVERY[curve](*inputs).to_frame()
+        assert isinstance(frame, library.kind)
+        assert str(library.as_lists(frame)) == str(expected)  # to the last bit; NaN prints as itself
+    assert isinstance(base.to_frame(library.name), library.kind)
 
 
 @pytest.mark.parametrize("curve", EVERY)
 def test_frames_dicts_and_reprs(curve):
     y, s = sample(11, 300, "smooth")
-    make = EVERY[curve]
-    base = make(y, s)
-    expected = columns(base.to_frame())
+    base = EVERY[curve](y, s)
     assert isinstance(base.to_frame(), pl.DataFrame)
-    libraries = (
-        (pd.Series, pd.DataFrame, "pandas"),
-        (pl.Series, pl.DataFrame, "polars"),
-        (pa.array, pa.Table, "pyarrow"),
-    )
-    for column, kind, backend in libraries:
-        for inputs in ((column(y), column(s)), (y, column(s)), (column(y), s)):
-            frame = make(*inputs).to_frame()
-            assert isinstance(frame, kind)
-            assert str(columns(frame)) == str(expected)  # to the last bit; NaN prints as itself
-        assert isinstance(base.to_frame(backend), kind)
+    expected = base.to_frame().to_dict(as_series=False)
     plain = json.loads(json.dumps(base.to_dict()))
     assert plain["n"] == 300
     assert plain["curve"] == type(base).__name__
@@ -757,12 +749,12 @@ def test_labels_and_layouts(curve):
     y, s = sample(12, 300, "smooth")
     s = np.clip(np.round(s * 64), 1, 63) / 64  # so that 1 − (1 − s) is s
     make = EVERY[curve]
-    expected = str(columns(make(y, s).to_frame()))
+    expected = str(make(y, s).to_dict())
     words = np.where(y == 1, "bad", "good")
-    assert str(columns(make(words, s, pos_label="bad").to_frame())) == expected
-    assert str(columns(make(2 * y - 1, s).to_frame())) == expected
-    assert str(columns(make(y, np.stack([1 - s, s], axis=1)).to_frame())) == expected
-    assert str(columns(make(words, np.stack([s, 1 - s], axis=1), pos_label="bad").to_frame())) == expected
+    assert str(make(words, s, pos_label="bad").to_dict()) == expected
+    assert str(make(2 * y - 1, s).to_dict()) == expected
+    assert str(make(y, np.stack([1 - s, s], axis=1)).to_dict()) == expected
+    assert str(make(words, np.stack([s, 1 - s], axis=1), pos_label="bad").to_dict()) == expected
     with pytest.raises(LabelError, match="y_true must say which label 1-D probabilities speak of"):
         make(words, s)
 

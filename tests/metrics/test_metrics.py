@@ -198,6 +198,21 @@ def test_labels_of_any_kind(name):
         assert METRICS[name](y, np.column_stack([1 - s, s])) == pytest.approx(METRICS[name](y, s), rel=1e-12)
 
 
+@pytest.mark.parametrize("name", [name for name in METRICS if name not in SEVERAL_CLASSES])
+def test_columns_of_any_library(name, as_column):
+    y, s = data_for(name)
+    weight = np.random.default_rng(0).random(y.size)
+    found = METRICS[name](as_column(y), as_column(s), sample_weight=as_column(weight))
+    assert found == METRICS[name](y, s, sample_weight=weight)
+
+
+def test_a_table_comes_back_in_the_library_of_the_data(library):
+    y, s = binary()
+    table = evaluate(library.column(y), library.column(s), metrics=["ece", "auc"], n_resamples=20)
+    assert isinstance(table.to_frame(), library.kind)
+    assert library.as_lists(table.to_frame())["metric"] == ["ece", "auc"]
+
+
 @pytest.mark.parametrize("name", [name for name in METRICS if name not in ANALYTIC])
 def test_replicate_b_does_not_depend_on_the_number_of_replicates(name):
     y, s = data_for(name, n=100)

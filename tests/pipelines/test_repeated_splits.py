@@ -640,16 +640,15 @@ def test_every_loss_is_a_family_of_its_own(scores):
     assert found["good, log"].mean == -found["good, brier"].mean
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_frames_of_any_library_and_other_names(scores, library):
     frame = long(scores).rename({"split": "seed", "method": "model"})
-    native = {"pandas": frame.to_pandas, "polars": lambda: frame, "pyarrow": frame.to_arrow}[library]()
+    native = library.frame(frame.to_dict(as_series=False))
     found = paired_comparison(native, baseline="base", metric="score", split="seed", method="model", test_ratio=0.25)
     assert found.lines == paired_comparison(long(scores), baseline="base", metric="score", test_ratio=0.25).lines
     table = found.to_frame()
-    assert type(table).__module__.partition(".")[0] == library
+    assert isinstance(table, library.kind)
     assert len(found.to_frame("pandas")) == 2
-    assert splits_summary(repeat_names(native, library), split="seed", method="model").methods == tuple(scores)
+    assert splits_summary(repeat_names(native, library.name), split="seed", method="model").methods == tuple(scores)
 
 
 def repeat_names(frame, library):
