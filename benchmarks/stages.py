@@ -199,7 +199,7 @@ def one_split(model: Any, split: Split, seed: int) -> dict[str, float]:
     curves = Curves(folds, raw, after)  # what select_stage chooses by
 
     def judged(t: int) -> float:
-        law = learner.fitted(replace(folds.rows, score=valid.laws[t]))(test.laws[t])
+        law = learner.fit(replace(folds.rows, score=valid.laws[t]))(test.laws[t])
         return float(loss.loss(law, codes).mean())
 
     least = curves.least(raw)

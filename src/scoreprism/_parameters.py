@@ -57,13 +57,13 @@ def described(*, of_two: bool = False, **own: Meaning) -> Callable[[T], T]:
     def complete(thing: T) -> T:
         made: Any = thing
         if made.__doc__ is not None:  # python -OO
-            made.__doc__ = _completed(inspect.cleandoc(made.__doc__), inspect.signature(made), known)
+            made.__doc__ = _complete(inspect.cleandoc(made.__doc__), inspect.signature(made), known)
         return thing
 
     return complete
 
 
-def _completed(text: str, signature: inspect.Signature, known: dict[str, Meaning]) -> str:
+def _complete(text: str, signature: inspect.Signature, known: dict[str, Meaning]) -> str:
     """A docstring that describes every parameter of a signature."""
     before, found, rest = text.partition(_HEAD)
     if not found:

@@ -51,10 +51,10 @@ def spell(text: Marked) -> str:
     if isinstance(text, tuple):
         usable = [one for one in text if options is None or all(name in options for name in _names(one))]
         text = ", or ".join(usable or text) + "."
-    return _PARTS.sub(lambda found: _spelled(found, options), text)
+    return _PARTS.sub(lambda found: _spell(found, options), text)
 
 
-def _spelled(found: re.Match[str], options: Mapping[str, str] | None) -> str:
+def _spell(found: re.Match[str], options: Mapping[str, str] | None) -> str:
     if found["name"] is None:
         return found[0]
     if options is None or found["name"] not in options:

@@ -1243,7 +1243,7 @@ def test_nonnegative_least_squares_alone_solve_the_quadratic_program(monkeypatch
     Shortest x with x₁ + 2x₂ ≥ 5: (1, 2), the projection of 0 on the line. With G = ((2, 1), (1, 2)) and the same
     constraint x = λ G⁻¹a, G⁻¹a = (0, 1), a·G⁻¹a = 2: (0, 2.5).
     """
-    monkeypatch.setattr("scoreprism._kernels.quadratic_program._polished", lambda x, *_: x)
+    monkeypatch.setattr("scoreprism._kernels.quadratic_program._polish", lambda x, *_: x)
     rows, least = np.array([[1.0, 2.0]]), np.array([5.0])
     assert solve_qp(np.eye(2), np.zeros(2), rows, least) == pytest.approx([1.0, 2.0], abs=1e-9)
     turned = np.array([[2.0, 1.0], [1.0, 2.0]])

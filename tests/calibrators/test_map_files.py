@@ -467,7 +467,7 @@ def test_files_in_use_and_files_of_others_stay(file, tmp_path):
 def test_a_file_taken_for_stale_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
     from scoreprism._core import atomic_files as _files
 
-    real, calls = _files._locked, []
+    real, calls = _files._lock, []
 
     def locked(descriptor):
         calls.append(descriptor)
@@ -476,7 +476,7 @@ def test_a_file_taken_for_stale_before_it_is_locked_is_made_again(tmp_path, monk
             only.unlink()
         return real(descriptor)
 
-    monkeypatch.setattr(_files, "_locked", locked)
+    monkeypatch.setattr(_files, "_lock", locked)
     _files.write_text(tmp_path / "a.csv", lambda: "whole")
     assert len(calls) == 2
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.csv", "whole")]

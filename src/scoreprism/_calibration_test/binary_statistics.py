@@ -31,7 +31,7 @@ _RIDGE = 1e-10
 # ── likelihood ratios ───────────────────────────────────────────────────────────────────────────────────
 
 
-def whitened(design: FloatArray, variance: FloatArray) -> FloatArray:
+def whiten(design: FloatArray, variance: FloatArray) -> FloatArray:
     """The columns of a design made orthonormal in the information of the identity; dependent ones are dropped."""
     scale = np.sqrt(variance @ design**2)
     scaled = design[:, scale > 0] / scale[scale > 0]
@@ -110,7 +110,7 @@ def _likelihood_ratio(data: ScoreLines, *, bends: bool) -> LikelihoodRatio:
     logit = log_odds(s)
     columns = [np.ones(inside.size), logit, *(_bends(logit, size) if bends else ())]
     information = mass * s * (1.0 - s)
-    design = whitened(np.column_stack(columns), information)
+    design = whiten(np.column_stack(columns), information)
     products = (design[:, :, None] * design[:, None, :]).reshape(inside.size, design.shape[1] ** 2) * mass[:, None]
     return LikelihoodRatio(inside, logit, weight, mass, design, products)
 

@@ -287,7 +287,7 @@ def _monte_carlo(
 ) -> TestResult:
     weights = test._parts(data.k)
     names = tuple(weights)
-    tied = data.tied()
+    tied = data.merge_ties()
     values = simulate(tied, [statistic_of(name, tied) for name in names], n_resamples, rng, n_jobs)
     if names == (test.name,):
         return _result(test, data, float(values[0, 0]), float(tail(values[:, 0])[0]), {}, n_resamples)

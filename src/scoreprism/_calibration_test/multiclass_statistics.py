@@ -17,7 +17,7 @@ from scoreprism._calibration_test.binary_statistics import Walk, scales
 from scoreprism._calibration_test.binary_statistics import bins as binary_bins
 from scoreprism._calibration_test.null_draws import Statistic
 from scoreprism._calibration_test.score_lines import ScoreLines
-from scoreprism._core.numerics import centered, scaled_axes
+from scoreprism._core.numerics import center_logs, scaled_axes
 from scoreprism._core.simplex import FloatArray, IntArray
 
 #: Features never see a probability below this, nor a log-ratio beyond that.
@@ -26,14 +26,14 @@ _LEAST, _FARTHEST = 1e-6, 10.0
 _FEW = 5
 
 
-def _happened(y: FloatArray | IntArray, k: int) -> NDArray[Any]:
+def _count_class(y: FloatArray | IntArray, k: int) -> NDArray[Any]:
     """How often class k happened in each line."""
     return np.asarray(y == k if y.ndim == 2 else y[..., k])
 
 
 def _log_ratios(law: FloatArray) -> FloatArray:
     """Log-probabilities minus their mean over classes, kept where squares cannot run away."""
-    return np.asarray(np.clip(centered(np.log(np.maximum(law, _LEAST))), -_FARTHEST, _FARTHEST))
+    return np.asarray(np.clip(center_logs(np.log(np.maximum(law, _LEAST))), -_FARTHEST, _FARTHEST))
 
 
 def _score_test(data: ScoreLines, features: list[FloatArray], *, tied: bool = False) -> Statistic:
@@ -65,7 +65,7 @@ def _score_test(data: ScoreLines, features: list[FloatArray], *, tied: bool = Fa
     def statistic(y: FloatArray | IntArray) -> FloatArray:
         total = np.zeros((y.shape[0], root.shape[1]))
         for k, (w, centre, own) in enumerate(zip(weighed, centres, roots, strict=True)):
-            total += (_happened(y, k).astype(np.float64) @ w - centre) @ own
+            total += (_count_class(y, k).astype(np.float64) @ w - centre) @ own
         return np.asarray((total**2).sum(axis=1))
 
     return statistic
@@ -113,7 +113,7 @@ class _Classwise:
     def __call__(self, y: FloatArray | IntArray) -> Iterator[tuple[Walk, FloatArray]]:
         """Of each class its walk, and how often it happened, in the order of its probability."""
         for k, (walk, order) in enumerate(zip(self._walks, self._orders, strict=True)):
-            yield walk, np.take(_happened(y, k), order, axis=1).astype(np.float64)
+            yield walk, np.take(_count_class(y, k), order, axis=1).astype(np.float64)
 
 
 def kuiper(data: ScoreLines) -> Statistic:

@@ -60,7 +60,7 @@ class ScoreLines:
         """Number of classes."""
         return n_classes(self.law)
 
-    def tied(self) -> ScoreLines:
+    def merge_ties(self) -> ScoreLines:
         """A line for each distinct pair of score and weight, where they are few; else the rows as they are."""
         if self.count is not None:
             return self

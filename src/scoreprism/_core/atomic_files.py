@@ -151,7 +151,7 @@ def _create(temporary: Path, target: Path) -> int | None:
         except FileExistsError:  # about to be removed, see below
             time.sleep(0.001)
             continue
-        locked = _locked(descriptor)
+        locked = _lock(descriptor)
         if locked is False or not os.fstat(descriptor).st_nlink:  # taken for a stale one before it was locked
             os.close(descriptor)
             continue
@@ -166,7 +166,7 @@ def _create(temporary: Path, target: Path) -> int | None:
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(temporary))
 
 
-def _locked(descriptor: int) -> bool | None:
+def _lock(descriptor: int) -> bool | None:
     """Lock a file; False if another process holds it, None where there are no locks."""
     try:
         import fcntl
@@ -186,19 +186,19 @@ def _remove_stale(target: Path) -> None:
     pattern = re.compile(re.escape(_stem(target)) + r"[0-9a-f]{12}\.tmp")
     with suppress(OSError):
         for path in [path for path in target.parent.iterdir() if pattern.fullmatch(path.name)]:
-            if _removed(path):
+            if _remove(path):
                 text = f"{path.name!r}, which a run that was killed had left beside its output, is removed"
                 warnings.warn(text, LeftoverFileWarning, stacklevel=4)
 
 
-def _removed(temporary: Path) -> bool:
+def _remove(temporary: Path) -> bool:
     """Remove a temporary file unless somebody holds its lock."""
     try:
         descriptor = os.open(temporary, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:  # gone meanwhile, or not ours
         return False
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or _locked(descriptor) is not True:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or _lock(descriptor) is not True:
             return False
         temporary.unlink()
     except OSError:

@@ -363,12 +363,12 @@ def parse_weights(
         )
     if not weights.any():
         refuse("`sample_weight` must not be all zero", f"{n} zeros", "Give at least one row a positive weight.")
-    weights = _scaled_to_rows(weights, as_rows)
+    weights = _scale_to_rows(weights, as_rows)
     weights[weights < _NO_WEIGHT * weights.max()] = 0.0
     return weights
 
 
-def _scaled_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
+def _scale_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
     """Weights as they are if their sum could count rows, else their ratios with the number of rows as their sum."""
     with np.errstate(over="ignore"):
         total = float(weights.sum())

@@ -118,7 +118,7 @@ def parse_outcomes(
             remedy = "Are `y_true` and `y_proba` in each other's place?"
         refuse(
             f"`y_true` must have at most as many labels as the probabilities have classes ({k})",
-            f"{present.size} labels: {_shown(present)}",
+            f"{present.size} labels: {_write_labels(present)}",
             remedy,
             LabelError,
         )
@@ -128,7 +128,7 @@ def parse_outcomes(
     if missing:
         refuse(
             "`y_true` must only hold labels that the probabilities speak of",
-            f"{_shown(np.array(missing, dtype=present.dtype))} beside the classes {_shown(columns)}",
+            f"{_write_labels(np.array(missing, dtype=present.dtype))} beside the classes {_write_labels(columns)}",
             "Correct the labels, `pos_label` or classes.",
             LabelError,
         )
@@ -137,7 +137,7 @@ def parse_outcomes(
     recode = [position[label] for label in present.tolist()]
     if recode != list(range(len(recode))):
         codes = np.array(recode, dtype=np.intp)[codes]
-    return Outcomes(codes, final, [_reading(law, columns, final) for law in laws])
+    return Outcomes(codes, final, [_find_column_order(law, columns, final) for law in laws])
 
 
 def _keys(names: Iterable[object], labels: NDArray[Any]) -> list[object]:
@@ -174,7 +174,7 @@ def _class_order(
     if named is not None and _keys(named[1], present) != _keys(default, present):
         refuse(
             "laws with and without column names must agree on the order of the classes",
-            f"{_shown(named[1])} from {named[0]}, and no label names on {', '.join(positional)}",
+            f"{_write_labels(named[1])} from {named[0]}, and no label names on {', '.join(positional)}",
             "Pass `classes`=[…], the labels in the order of the unnamed columns.",
             LabelError,
         )
@@ -217,7 +217,7 @@ def _like(present: NDArray[Any], key: object) -> object:
     return type(sample)(key) if isinstance(sample, (bool, int, float)) and isinstance(key, float) else key
 
 
-def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[int] | None:
+def _find_column_order(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[int] | None:
     """Which column of a law belongs to each class; None if they are in place."""
     if law.values.ndim == 1 and law.columns is None:
         return None
@@ -236,7 +236,7 @@ def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[
     if common and (common != set(wanted) or len(names) != len(wanted)):
         refuse(
             f"the columns of {mark(law.name)} must be named after all labels or none",
-            f"the columns {[str(name) for name in law.columns or ()]} beside the labels {_shown(final)}",
+            f"the columns {[str(name) for name in law.columns or ()]} beside the labels {_write_labels(final)}",
             "Rename the columns, or pass .to_numpy().",
             LabelError,
         )
@@ -246,7 +246,7 @@ def _reading(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]) -> list[
     return None if order == list(range(len(order))) else order
 
 
-def _shown(labels: NDArray[Any]) -> str:
+def _write_labels(labels: NDArray[Any]) -> str:
     values = [plain(v) for v in labels[:8]]
     return "[" + ", ".join(values) + (", …" if labels.size > 8 else "") + "]"
 
@@ -256,7 +256,7 @@ def _parse_classes(classes: ArrayLike, k: int) -> NDArray[Any]:
     if columns.shape[0] != k or len({str(label) for label in columns.tolist()}) != k:
         refuse(
             f"`classes` must name {k} different labels, one per column",
-            _shown(columns),
+            _write_labels(columns),
             "List them in column order.",
             LabelError,
         )
@@ -276,7 +276,7 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
     if len(others) == 2:
         refuse(
             "`pos_label` must be one of the labels of `y_true`",
-            f"{plain(pos_label)} beside {_shown(present)}",
+            f"{plain(pos_label)} beside {_write_labels(present)}",
             "Pass one of these.",
             LabelError,
         )
@@ -286,7 +286,7 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
         if positional:
             refuse(
                 "`y_true` must show which label belongs to which of the 2 columns",
-                f"the single label {_shown(present)}",
+                f"the single label {_write_labels(present)}",
                 "Pass `classes`=[…] in column order.",
                 LabelError,
             )
@@ -298,7 +298,7 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
     except TypeError:
         refuse(
             "`pos_label` must be of the same kind as the labels",
-            f"{plain(pos_label)} beside {_shown(present)}",
+            f"{plain(pos_label)} beside {_write_labels(present)}",
             "Pass one of the labels.",
             LabelError,
         )
@@ -329,7 +329,7 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
         if ndim == 1:
             refuse(
                 "`y_true` must say which label 1-D probabilities speak of",
-                f"the labels {_shown(present)}",
+                f"the labels {_write_labels(present)}",
                 f"Pass `pos_label`={plain(present[-1])} (or the other one).",
                 LabelError,
             )
@@ -338,7 +338,7 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
     if not (present.dtype.kind in "iu" and present[0] == 0 and present[-1] < k):
         refuse(
             f"`y_true` must show which label belongs to which of the {k} columns",
-            f"the labels {_shown(present)}",
+            f"the labels {_write_labels(present)}",
             "Pass `classes`=[…] in column order.",
             LabelError,
         )
@@ -357,7 +357,7 @@ def _positive_last(columns: NDArray[Any], k: int, pos_label: object) -> NDArray[
     if pos_label not in columns.tolist():
         refuse(
             "`pos_label` must be one of classes",
-            f"{plain(pos_label)} beside {_shown(columns)}",
+            f"{plain(pos_label)} beside {_write_labels(columns)}",
             "Pass one of these.",
             LabelError,
         )

@@ -112,7 +112,7 @@ def log_softmax(eta: FloatArray) -> FloatArray:
     return logs
 
 
-def centered(logs: FloatArray) -> FloatArray:
+def center_logs(logs: FloatArray) -> FloatArray:
     """Log-probabilities minus their mean over classes: what a softmax can see of them."""
     rest: FloatArray = logs - logs.mean(axis=1, keepdims=True)
     return rest
@@ -156,7 +156,7 @@ def rising_cubic(t: FloatArray, b0: Numbers, b1: Numbers, b2: Numbers, b3: Numbe
     return value
 
 
-def raised(distance: FloatArray, floor: float) -> FloatArray:
+def bend_up(distance: FloatArray, floor: float) -> FloatArray:
     """A distance from 0 below f = `floor`, bent up to f·h(distance/f) with h(r) = r + (1 − r)³/4: from f/4 to f."""
     return floor * rising_cubic(np.clip(distance / floor, 0.0, 1.0), 0.25, 1 / 3, 2 / 3, 1.0)
 
@@ -170,9 +170,9 @@ def soft_floor(p: FloatArray, floor: float) -> FloatArray:
     """
     low, high = p < floor, p > 1.0 - floor
     if low.any():
-        p = np.where(low, raised(p, floor), p)
+        p = np.where(low, bend_up(p, floor), p)
     if high.any():
-        p = np.where(high, 1.0 - raised(1.0 - p, floor), p)
+        p = np.where(high, 1.0 - bend_up(1.0 - p, floor), p)
     return p
 
 

@@ -70,12 +70,12 @@ def read_footer(file: IO[bytes], name: str) -> Footer:
         refuse("a Parquet file must end in its footer", f"another end in {name!r}", _REMEDY)
     file.seek(size - 8 - length)
     try:
-        return _promised(_Thrift(file.read(length)).structure())
+        return _parse_metadata(_Thrift(file.read(length)).structure())
     except (IndexError, KeyError, TypeError, ValueError, AttributeError):
         refuse("a Parquet file must have a readable footer", f"a damaged one in {name!r}", _REMEDY)
 
 
-def _promised(metadata: dict[int, Any]) -> Footer:
+def _parse_metadata(metadata: dict[int, Any]) -> Footer:
     """
     FileMetaData: 3 num_rows, 4 row_groups; RowGroup: 1 columns; ColumnChunk: 1 file_path, 3 meta_data.
 

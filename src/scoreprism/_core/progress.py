@@ -14,7 +14,7 @@ PATIENCE = 2.0
 _HIDDEN = ContextVar("hidden", default=False)
 
 
-def tracked(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
+def track(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
     """The items, with a bar on stderr once they take long."""
     if _HIDDEN.get() or not sys.stderr.isatty():
         yield from items
@@ -58,7 +58,7 @@ def _bar() -> Any:
 
 
 @contextlib.contextmanager
-def paused() -> Iterator[None]:
+def pause() -> Iterator[None]:
     """Within it the terminal is free for a line of text; the bar comes back below it."""
     bar = _SHOWN.bar
     if bar is None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-from scoreprism._core.progress import hidden, tracked
+from scoreprism._core.progress import hidden, track
 from scoreprism._spelling import current_spelling, spell, spelling
 from scoreprism.exceptions import LostWorkerError
 
@@ -51,7 +51,7 @@ def run_all(
     """
     if len(items) < 2 or worker_count(n_jobs) == 1:
         with one_thread():
-            yield from tracked(map(function, items), len(items), what)
+            yield from track(map(function, items), len(items), what)
         return
     options = {"return_as": "generator" if ordered else "generator_unordered"}
     if threads:
@@ -60,7 +60,7 @@ def run_all(
     results = _results(function, items, n_jobs, options)
     try:
         with one_thread():
-            yield from tracked(map(_same, results), len(items), what)  # a map cannot be closed: that is done below
+            yield from track(map(_same, results), len(items), what)  # a map cannot be closed: that is done below
         whole = True
     except _lost_errors() as error:
         raise LostWorkerError(

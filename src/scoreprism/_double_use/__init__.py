@@ -18,7 +18,7 @@ import numpy as np
 
 from scoreprism._core.simplex import IntArray
 from scoreprism._double_use.chance import SEEN, SUSPECTED
-from scoreprism._double_use.equations import holding
+from scoreprism._double_use.equations import find_equations
 from scoreprism._double_use.leaves import agree
 from scoreprism._double_use.model_parts import ModelPart, parts
 from scoreprism._double_use.stored_rows import overlap
@@ -38,7 +38,7 @@ def find_training_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = N
     """Find out whether a model was certainly, or perhaps, trained on rows; None where nothing speaks for it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a model that is asked in ways it does not expect
-        return _asked(lambda: _strongest(_whole(model, X, y, sample_weight)))
+        return _ask(lambda: _strongest(_whole(model, X, y, sample_weight)))
 
 
 def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> ModelPart:
@@ -80,16 +80,16 @@ def _traces(whole: ModelPart) -> Iterator[tuple[ModelPart, Finding]]:
     """Traces of all kinds in all parts."""
     found = parts(whole)
     for _ in range(_PARTS):
-        part = _asked(lambda: next(found, None))
+        part = _ask(lambda: next(found, None))
         if part is None:
             return
         for look in (_of_stored_rows, _of_leaves, _of_equations):
-            trace = _asked(partial(look, part))
+            trace = _ask(partial(look, part))
             if trace is not None:
                 yield part, trace
 
 
-def _asked(question: Callable[[], T | None]) -> T | None:
+def _ask(question: Callable[[], T | None]) -> T | None:
     """An answer; None where a model of another maker, or of another version, has none."""
     try:
         return question()
@@ -144,5 +144,5 @@ def _of_leaves(part: ModelPart) -> Finding | None:
 
 
 def _of_equations(part: ModelPart) -> Finding | None:
-    found = holding(part)
+    found = find_equations(part)
     return None if found is None else _judge(part, found.what, found.chance)

@@ -23,7 +23,7 @@ class Equations(NamedTuple):
     chance: float
 
 
-def holding(part: ModelPart) -> Equations | None:
+def find_equations(part: ModelPart) -> Equations | None:
     """The equations that a model solved in training, and how nearly they hold on these rows."""
     model = part.model
     if part.step:
@@ -51,7 +51,7 @@ def _table(X: Any, columns: int) -> FloatArray:
     return np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)
 
 
-def _judged(what: str, scores: FloatArray, total: FloatArray, values: FloatArray) -> Equations:
+def _judge(what: str, scores: FloatArray, total: FloatArray, values: FloatArray) -> Equations:
     """Sums that are near to zero; `values` are what they are made of."""
     return Equations(what, log_near_zero(scores[:_ROWS], total, values[:_ROWS], len(scores)))
 
@@ -67,7 +67,7 @@ def _means(part: ModelPart) -> Equations | None:
     whole = np.isfinite(X).all(axis=0)
     scores = X[:, whole] - np.asarray(mean)[:_EQUATIONS][whole]
     name = type(part.model).__name__
-    return _judged(f"means:{name}", scores, scores.sum(axis=0), X[:, whole])
+    return _judge(f"means:{name}", scores, scores.sum(axis=0), X[:, whole])
 
 
 def _class_means(part: ModelPart, weight: FloatArray) -> Equations | None:
@@ -85,7 +85,7 @@ def _class_means(part: ModelPart, weight: FloatArray) -> Equations | None:
     gaps = weight[:, None] * (X - np.asarray(means)[y, :columns])
     scores = np.concatenate([gaps * (y == k)[:, None] for k in range(min(part.k, _EQUATIONS))], axis=1)
     values = np.tile(X, min(part.k, _EQUATIONS))
-    return _judged("class_means", scores, scores.sum(axis=0), values)
+    return _judge("class_means", scores, scores.sum(axis=0), values)
 
 
 def _logistic(part: ModelPart, weight: FloatArray) -> Equations | None:
@@ -114,7 +114,7 @@ def _logistic(part: ModelPart, weight: FloatArray) -> Equations | None:
             scores.append(gap[:, None])
             total.append(np.array([gap.sum() - _held_intercept(model, strength, ratio, k)]))
             values.append(np.arange(len(y), dtype=np.float64)[:, None] % 2.0)
-    return _judged(
+    return _judge(
         "score_equations", np.concatenate(scores, axis=1), np.concatenate(total),
         np.concatenate(values, axis=1),
     )  # fmt: skip
@@ -163,7 +163,7 @@ def _last_layer(part: ModelPart, weight: FloatArray) -> Equations | None:
     scores = np.concatenate([gap[:, None] * column for gap in gaps], axis=1)
     if scores.shape[1] * 10 > y.size:
         return None
-    return _judged(
+    return _judge(
         "last_layer", scores, scores.sum(axis=0) - np.concatenate(held),
         np.tile(column, classes),
     )  # fmt: skip
@@ -187,4 +187,4 @@ def _errors(part: ModelPart) -> Equations | None:
         weight /= weight.sum()
     values = np.stack(wrong, axis=1).astype(np.float64)
     scores = values - values.mean(axis=0)
-    return _judged("round_errors", scores, np.zeros(len(wrong)), values)
+    return _judge("round_errors", scores, np.zeros(len(wrong)), values)

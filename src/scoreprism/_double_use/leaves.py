@@ -50,7 +50,7 @@ def agree(part: ModelPart) -> Agreement | None:
     grown = [leaves for leaves in trees(part) if leaves.kept.size > 1]
     if not grown:
         return None
-    found = _together([_compared(leaves, part) for leaves in grown])
+    found = _together([_compare(leaves, part) for leaves in grown])
     if part.draws is not None or (found is not None and (found.kind == "equal" or found.chance <= SEEN)):
         return found
     # The geometric mean of p-values, times e, is a p-value whatever their dependence (Vovk and Wang, 2020).
@@ -70,7 +70,7 @@ def _together(compared: list[Agreement | None]) -> Agreement | None:
     return Agreement(kind, least, min(one.share for one in found), all(one.outcomes for one in found))
 
 
-def _compared(leaves: Leaves, part: ModelPart) -> Agreement | None:
+def _compare(leaves: Leaves, part: ModelPart) -> Agreement | None:
     """How the rows fill the leaves of one tree."""
     kept, y = leaves.kept, part.y if leaves.shares is not None else None
     held = leaves.held(y, part.k)
@@ -151,7 +151,7 @@ def _plain(model: Any, X: Any) -> Any:
     return X if hasattr(model, "feature_names_in_") or hasattr(X, "nnz") else np.asarray(X)
 
 
-def _numbered(place: NDArray[Any], leaves: NDArray[Any], nodes: int) -> IntArray:
+def _find_leaf(place: NDArray[Any], leaves: NDArray[Any], nodes: int) -> IntArray:
     """Nodes as numbers of leaves."""
     number = np.zeros(nodes, dtype=np.intp)
     number[leaves] = np.arange(leaves.size)
@@ -163,7 +163,7 @@ def _scikit(model: Any, part: ModelPart) -> Leaves:
     tree = model.tree_
     leaves = np.flatnonzero(tree.children_left < 0)
     kept = tree.n_node_samples[leaves].astype(np.float64)
-    place = _numbered(model.apply(_plain(model, part.X)), leaves, tree.node_count)
+    place = _find_leaf(model.apply(_plain(model, part.X)), leaves, tree.node_count)
     if not hasattr(model, "classes_") or tree.value.shape[1:] != (1, part.k):
         return Leaves(place, kept)
     shares, weight = tree.value[leaves, 0, :], tree.weighted_n_node_samples[leaves]
@@ -235,7 +235,7 @@ def _xgboost(model: Any, part: ModelPart) -> Iterator[Leaves]:
         nodes = first.predict(table, pred_leaf=True)
     else:
         nodes = model.apply(part.X, iteration_range=(0, 1))
-    place = _numbered(np.asarray(nodes).reshape(part.rows, -1)[:, 0].astype(np.intp), leaves, int(leaves.max()) + 1)
+    place = _find_leaf(np.asarray(nodes).reshape(part.rows, -1)[:, 0].astype(np.intp), leaves, int(leaves.max()) + 1)
     covers = np.array([cover[i] for i in leaves.tolist()])
     kept = covers * (part.rows / covers.sum())  # as many rows, if these are they; then whole numbers
     near = np.abs(kept - np.round(kept)) <= 1e-4 * np.maximum(kept, 1.0) + 1e-3

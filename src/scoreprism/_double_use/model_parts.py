@@ -52,15 +52,15 @@ def parts(part: ModelPart, depth: int = 0) -> Iterator[ModelPart]:
     if depth > _DEPTH:
         return
     yield part
-    inner = _steps if getattr(part.model, "steps", None) else _wrapped
-    for one, deeper in (*inner(part), *_members(part), *_folds(part), *_held_out(part)):
+    inner = _steps if getattr(part.model, "steps", None) else _unwrap
+    for one, deeper in (*inner(part), *_members(part), *_folds(part), *_find_held_out(part)):
         if deeper:
             yield from parts(one, depth + 1)
         else:
             yield one
 
 
-def _wrapped(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
+def _unwrap(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """The models inside searches, thresholds and frozen estimators."""
     for attribute in ("best_estimator_", "estimator_", "base_estimator_"):
         if getattr(part.model, attribute, None) is not None:
@@ -100,7 +100,7 @@ def _members(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     members = getattr(model, "estimators_", None)
     if not isinstance(members, list):  # the trees of gradient boosting stand in an array, and are read with their start
         return
-    drawn = _drawn(model, part.rows)
+    drawn = _redraw_samples(model, part.rows)
     for number, member in enumerate(members[:MEMBERS]):
         features, rows = drawn[number] if number < len(drawn) else (None, None)
         whole = part.inside(member, named=False)
@@ -114,7 +114,7 @@ def _members(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
         yield whole, True
 
 
-def _drawn(model: Any, rows: int) -> list[tuple[Any, Any]]:
+def _redraw_samples(model: Any, rows: int) -> list[tuple[Any, Any]]:
     """Features and rows that were drawn for the first members, if it was from as many rows."""
     if getattr(model, "_n_samples", None) != rows or not hasattr(model, "_get_estimators_indices"):
         return []
@@ -140,7 +140,7 @@ def _folds(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     yield from ((member, True) for member in members)
 
 
-def _held_out(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
+def _find_held_out(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """Rows that are left to boosting when it holds some out to stop early."""
     model = part.model
     if getattr(model, "do_early_stopping_", False):

@@ -31,7 +31,7 @@ class Overlap(NamedTuple):
     outcomes: bool
 
 
-def kept_rows(model: Any) -> StoredRows | None:
+def find_stored_rows(model: Any) -> StoredRows | None:
     """The rows that a model keeps."""
     for rows, outcomes in _KEPT:
         X = getattr(model, rows, None)
@@ -46,7 +46,7 @@ def kept_rows(model: Any) -> StoredRows | None:
 
 def overlap(part: ModelPart) -> Overlap | None:
     """Rows that a model keeps and that are judged; None where it keeps none, or no more than chance has it."""
-    kept = kept_rows(part.model)
+    kept = find_stored_rows(part.model)
     if kept is None or kept.X.shape[1] != part.X.shape[1]:
         return None
     ours, theirs = _numbers(part.X, kept.X)
@@ -62,7 +62,7 @@ def overlap(part: ModelPart) -> Overlap | None:
         a[ours], b[theirs] = part.y, y
         outcomes = bool((a[single] == b[single]).mean() >= 0.99)
         return Overlap(share, chance, outcomes)
-    cells = _filled(ours, theirs, part.y if y is not None else None, y, part.k) if whole else 0.0
+    cells = _bound_repeats(ours, theirs, part.y if y is not None else None, y, part.k) if whole else 0.0
     return Overlap(share, min(chance, cells), outcomes=True)
 
 
@@ -81,7 +81,7 @@ def _coincidence(
         return float(np.log(bdtrc(hits - 1, of, rate))) if hits else 0.0
 
 
-def _filled(ours: IntArray, theirs: IntArray, y: IntArray | None, kept_y: IntArray | None, k: int) -> float:
+def _bound_repeats(ours: IntArray, theirs: IntArray, y: IntArray | None, kept_y: IntArray | None, k: int) -> float:
     """Log of the chance that other rows repeat every distinct row as often: for features that take few values."""
     if y is not None and kept_y is not None:
         ours, theirs = ours * k + y, theirs * k + kept_y

@@ -35,11 +35,11 @@ class CalibrationCheck:
     def __call__(self) -> float:
         """The p-value."""
         if not self._found:
-            self._found.append(compute_pvalue(_scored(self.sample), _DRAWS, np.random.default_rng(0)))
+            self._found.append(compute_pvalue(_order_by_score(self.sample), _DRAWS, np.random.default_rng(0)))
         return self._found[0]
 
 
-def _scored(sample: Sample) -> ScoreLines:
+def _order_by_score(sample: Sample) -> ScoreLines:
     """The material of the test, in order of the score."""
     law, (weight, squares, *_) = sample.prediction, sample.masses
     held = np.flatnonzero(weight > 0.0)
@@ -51,16 +51,16 @@ def _scored(sample: Sample) -> ScoreLines:
         # the outcomes apart, whatever the score says
         home = None if sample.cells is None else sample.cells.home
         cell = ScoreCells.of(score).cell if home is None else np.unique(home[held], return_inverse=True)[1]
-        return _pooled(score, cell, sample.y[held], weight[held], squares[held], impossible=impossible)
+        return _pool_cells(score, cell, sample.y[held], weight[held], squares[held], impossible=impossible)
     if held.size > _ROWS_OF_CLASSES:
         held = np.sort(np.random.default_rng(0).choice(held, _ROWS_OF_CLASSES, replace=False))
     values = as_vector(law)[held] if two else law[held]
     y, w = sample.y[held], weight[held]
     order = np.lexsort((y, w, *(values.T[::-1] if values.ndim == 2 else (values,))))
-    return ScoreLines(values[order], w[order] / w.mean(), y[order], impossible).tied()
+    return ScoreLines(values[order], w[order] / w.mean(), y[order], impossible).merge_ties()
 
 
-def _pooled(
+def _pool_cells(
     score: FloatArray, cell: IntArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool
 ) -> ScoreLines:
     """Cells with as many rows as their weights are worth."""

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
-from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, centered, clipped_sigmoid, log_odds
+from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, center_logs, clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, split_blocks
 from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, between
 from scoreprism._fitting.learners import BoostLearner, MapLearner, ShiftLearner
 from scoreprism._kernels.local_shifts import local_shifts
 from scoreprism._kernels.term_intervals import Alternative
-from scoreprism._learners.members import MEMBERS, Task, hit_rows, mixed
+from scoreprism._learners.members import MEMBERS, Task, mix_laws, observed_probabilities
 from scoreprism._sample.batch import Batch
 from scoreprism._sample.features import Encoder
 from scoreprism._sample.fit_rows import FitRows
@@ -86,7 +86,7 @@ def choose_shares(fit: ChainFit, candidates: Candidates) -> FloatArray:
 def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip: float | None) -> Alternative:
     """Loss difference, spread and standard error of the reliability that a candidate map for C gives."""
     score = sample.prediction
-    pair = Chain.of(sample, (Level.of("S", score), Level.of("C", score, fits=fits))).clipped(clip)
+    pair = Chain.of(sample, (Level.of("S", score), Level.of("C", score, fits=fits))).clip_at(clip)
     moments = pair.moments(pair._losses(loss), pair._spreads(loss), loss)
     return Alternative(
         name,
@@ -97,7 +97,7 @@ def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip
     )
 
 
-def _likelihood_shares(totals: FloatArray, sober: NDArray[np.bool_]) -> FloatArray:
+def _compute_shares(totals: FloatArray, sober: NDArray[np.bool_]) -> FloatArray:
     """Weights in proportion to the likelihood, from log-likelihoods of the candidates along the last axis."""
     if totals.shape[-1] == 1:
         return np.ones(totals.shape)
@@ -108,7 +108,7 @@ def _likelihood_shares(totals: FloatArray, sober: NDArray[np.bool_]) -> FloatArr
     return np.asarray(share / share.sum(axis=-1, keepdims=True))
 
 
-def _damped(shares: FloatArray) -> FloatArray:
+def _damp(shares: FloatArray) -> FloatArray:
     """Shares of the folds of a partition, drawn towards their mean."""
     mean = shares.mean(axis=-2, keepdims=True)
     return np.asarray(mean + _DAMPED * (shares - mean))
@@ -148,7 +148,7 @@ def fit_candidates(fit: ChainFit) -> Candidates:
     return _RowCandidates.of(fit)
 
 
-def _parametric(fit: ChainFit) -> list[MapLearner]:
+def _select_parametric(fit: ChainFit) -> list[MapLearner]:
     """Candidates but local shifts of their mixture, which have to be fitted in partitions."""
     return [learner for learner in fit.maps if not isinstance(learner, (ShiftLearner, BoostLearner))]
 
@@ -166,7 +166,7 @@ class _CellCandidates(Candidates):
 
     @staticmethod
     def of(fit: ChainFit) -> _CellCandidates:
-        pooling = _pooled(fit) if fit.pooling is None else fit.pooling
+        pooling = _pool(fit) if fit.pooling is None else fit.pooling
         count, folds, _, cells = pooling.train.shape
         whole = pooling.train[0].sum(axis=0)
         rest = np.ascontiguousarray((whole - pooling.train).reshape(count * folds, 2, cells).transpose(1, 0, 2))
@@ -200,17 +200,17 @@ class _CellCandidates(Candidates):
         held = self.mass[0].sum(axis=(0, 1))
         found = []
         for (_, fits), likelihood in zip(self.alone(), np.moveaxis(self._likelihoods, 2, 0), strict=True):
-            spread = float(fits.clipped(1e-12).spread_by_cell(LogLoss()) @ held / held.sum())
+            spread = float(fits.clip_at(1e-12).spread_by_cell(LogLoss()) @ held / held.sum())
             found.append((-float(likelihood.sum()) / (len(likelihood) * float(held.sum())), spread))
         return found
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
         found = self._likelihoods
         others = [np.delete(found, k, axis=1).sum(axis=1) for k in range(found.shape[1])]  # they may be infinite
-        return _likelihood_shares(np.stack(others, axis=1), sober)
+        return _compute_shares(np.stack(others, axis=1), sober)
 
     def mix(self, shares: FloatArray) -> FittedScore:
-        law, damped = (_blend(self.laws, part) for part in (shares, _damped(shares)))
+        law, damped = (_blend(self.laws, part) for part in (shares, _damp(shares)))
         fits = self._fits(law, damped)
         cell, fit = self.fit.cells.cell, self.fit
         below = tuple(one[:, cell] for one in law[: fit.repeats])
@@ -222,7 +222,7 @@ class _CellCandidates(Candidates):
         return FittedScore(self.names, fitted, fits, below)
 
 
-def _pooled(fit: ChainFit) -> Pooling:
+def _pool(fit: ChainFit) -> Pooling:
     """What each fold of each partition holds of each outcome in each cell."""
     data, cells, partitions = fit.rows, fit.cells, fit.partitions
     assert partitions is not None  # noqa: S101 - rows have partitions
@@ -262,7 +262,7 @@ class _RowCandidates(Candidates):
 
     @staticmethod
     def of(fit: ChainFit) -> _RowCandidates:
-        learners, local, plans = _parametric(fit), [], [fit.plan]
+        learners, local, plans = _select_parametric(fit), [], [fit.plan]
         if fit.partitions is not None:
             local = [learner for learner in fit.maps if isinstance(learner, (ShiftLearner, BoostLearner))]
             plans = [fit.partitions.plan(p) for p in range(len(fit.partitions.home))]
@@ -271,8 +271,8 @@ class _RowCandidates(Candidates):
             found = [_laws_in_folds(fit, plan, learner) for learner in learners]
             if local:
                 sober = np.ones(len(found), dtype=bool)
-                base = _mixture(found, _fold_shares(fit, plan, found, sober))
-                refine = {ShiftLearner: _shifted, BoostLearner: _boosted}
+                base = _mix(found, _fold_shares(fit, plan, found, sober))
+                refine = {ShiftLearner: _shift_locally, BoostLearner: _boost}
                 found += [refine[type(learner)](fit, plan, base) for learner in local]
             laws.append(found)
         return _RowCandidates(fit, tuple(learner.name for learner in (*learners, *local)), plans, laws)
@@ -296,8 +296,8 @@ class _RowCandidates(Candidates):
     def mix(self, shares: FloatArray) -> FittedScore:
         laws, damped = [], []
         for found, share in zip(self.laws, shares, strict=True):
-            laws.append(_mixture(found, share))
-            damped.append(_mixture(found, _damped(share)))
+            laws.append(_mix(found, share))
+            damped.append(_mix(found, _damp(share)))
         fits = self._fits(laws, damped)
         return FittedScore(self.names, fits.parts[0], fits, tuple(laws[: self.fit.repeats]))
 
@@ -305,10 +305,10 @@ class _RowCandidates(Candidates):
 def _laws_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
     """The laws of the models of a cross-fit on every row."""
     data = fit.rows
-    shared = learner.shared(data)
+    shared = learner.share(data)
     laws = np.empty((len(plan.trains), *data.score.shape))
     for model, train in enumerate(plan.trains):
-        laws[model] = shared.fitted(data.part(train))(data.score)
+        laws[model] = shared.fit(data.part(train))(data.score)
     return laws
 
 
@@ -322,16 +322,16 @@ def _fold_shares(
     for rows, models in plan.mixing:
         found = logs[:, 0, rows] if plan.factor == 1.0 else logs[:, models, rows]
         totals = found.sum(axis=1) if data.weight is None else found @ data.weight[rows]
-        shares.append(_likelihood_shares(totals, sober))
+        shares.append(_compute_shares(totals, sober))
     return np.stack(shares)
 
 
 def _log_hits(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArray:
     """Log of what models gave to what happened, (models, n); in a K-fold only that of the model without the row."""
-    return np.log(hit_rows([plan.gather(laws).law] if plan.factor == 1.0 else list(laws), codes))
+    return np.log(observed_probabilities([plan.gather(laws).law] if plan.factor == 1.0 else list(laws), codes))
 
 
-def _mixture(candidates: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
+def _mix(candidates: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
     """The law of every model, mixed by its own weights."""
     models = np.zeros(candidates[0].shape)
     for index, laws in enumerate(candidates):
@@ -343,7 +343,7 @@ def _mixture(candidates: Sequence[FloatArray], shares: FloatArray) -> FloatArray
     return models
 
 
-def _shifted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
+def _shift_locally(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     """Local shifts of the log-odds of each class against the others, along its own score; then rows add up to 1."""
     data = fit.rows
     weight = np.ones(data.codes.size) if data.weight is None else data.weight
@@ -367,23 +367,23 @@ def _shifted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
         shift = local_shifts(gradient, information, rate, whole, total, single=cells.single)
         out[:, :, j] = clipped_sigmoid(log_odds(law) + shift[:, cells.cell])
     out /= out.sum(axis=2, keepdims=True)
-    return np.stack([floored(law, data, rows) for law, rows in zip(out, plan.trains, strict=True)])
+    return np.stack([keep_from_certainty(law, data, rows) for law, rows in zip(out, plan.trains, strict=True)])
 
 
-def _boosted(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
+def _boost(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     """Boosting started at the law of each model: on centred log-ratios, their differences, and the top probability."""
     data = fit.rows
-    ratios = centered(np.log(np.maximum(data.score, EDGE)))
+    ratios = center_logs(np.log(np.maximum(data.score, EDGE)))
     pairs = [ratios[:, i] - ratios[:, j] for i in range(min(data.k, _PAIRED)) for j in range(i)]
     columns = [*ratios.T, *pairs, data.score.max(axis=1)]
-    features = Encoder.fitted(columns)(columns)
+    features = Encoder.fit(columns)(columns)
     out = np.empty(base.shape)
     for model, rows in enumerate(plan.trains):
         weight = None if data.weight is None else data.weight[rows]
         task = Task(features.part(rows), base[model][rows], data.codes[rows], weight, data.k)
         rng = np.random.default_rng([fit.seed, model])
         law = MEMBERS["offset-boosting"](task, rng)(features, base[model])[0]  # after few trees
-        out[model] = floored(law, data, rows)
+        out[model] = keep_from_certainty(law, data, rows)
     return out
 
 
@@ -400,15 +400,15 @@ class _SplitCandidates(Candidates):
 
     @staticmethod
     def of(fit: ChainFit, split: FitRows) -> _SplitCandidates:
-        laws, all_own, learners = [], [], _parametric(fit)
+        laws, all_own, learners = [], [], _select_parametric(fit)
         blocks = split_blocks(split, fit.seed, fit.calibration_groups)
         for learner in learners:
-            shared, refits, own = learner.shared(split), [], np.empty(split.score.shape)
+            shared, refits, own = learner.share(split), [], np.empty(split.score.shape)
             for kept in blocks:
-                refit, block = shared.fitted(split.part(kept)), np.setdiff1d(np.arange(split.codes.shape[0]), kept)
+                refit, block = shared.fit(split.part(kept)), np.setdiff1d(np.arange(split.codes.shape[0]), kept)
                 refits.append(refit(fit.rows.score))
                 own[block] = refit(split.score[block])
-            law = shared.fitted(split)(fit.rows.score)
+            law = shared.fit(split)(fit.rows.score)
             laws.append(FittedLaw(law, np.stack(refits), (REFITS - 1) / REFITS))
             all_own.append(own)
         return _SplitCandidates(fit, tuple(learner.name for learner in learners), split, laws, all_own)
@@ -422,18 +422,18 @@ class _SplitCandidates(Candidates):
             yield name, self._fits(law)
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
-        hits, weight = np.log(hit_rows(self.own, self.split.codes)), self.split.weight
-        return _likelihood_shares(hits.sum(axis=1) if weight is None else hits @ weight, sober)[None]
+        hits, weight = np.log(observed_probabilities(self.own, self.split.codes)), self.split.weight
+        return _compute_shares(hits.sum(axis=1) if weight is None else hits @ weight, sober)[None]
 
     def mix(self, shares: FloatArray) -> FittedScore:
-        law = mixed([part.law for part in self.laws], shares[0])
-        folds = mixed([part.folds for part in self.laws], shares[0])
+        law = mix_laws([part.law for part in self.laws], shares[0])
+        folds = mix_laws([part.folds for part in self.laws], shares[0])
         models = np.broadcast_to(law, (len(self.fit.plan.trains), *law.shape))  # every model above starts from it
         fitted = FittedLaw(law, folds, self.laws[0].factor)
         return FittedScore(self.names, fitted, self._fits(fitted), (models,) * self.fit.repeats)
 
 
-def floored(law: FloatArray, data: FitRows, train: IntArray) -> FloatArray:
+def keep_from_certainty(law: FloatArray, data: FitRows, train: IntArray) -> FloatArray:
     """A fitted law stays 1/(2n)² away from 0 and 1: it mixes laws that are already shrunken."""
     total = float(train.size if data.weight is None else data.weight[train].sum())
     return clip_law(law, min((0.5 / max(total, 1.0)) ** 2, 1.0 / data.k))

@@ -127,9 +127,9 @@ class ChainFit:
         name, rows = sample.name, sample.fit_rows()
         held = None if calibration is None else parse_calibration(calibration, sample, pos_label, classes)
         split = None if held is None else held.fit_rows()
-        _require_both(rows, split)
+        _require_two_classes(rows, split)
         seed = int(parse_random_state(random_state).integers(2**62))
-        findings = (*sample.findings.get(name, ()), *(() if split is None else _look_at_split(split, rows)))
+        findings = (*sample.findings.get(name, ()), *(() if split is None else _inspect_split(split, rows)))
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
         own = isinstance(learner, StackedReference)
         asked = (REPEATS if own else 1) if repeats is None else parse_count(repeats, "repeats", 1)
@@ -265,11 +265,11 @@ class ChainFit:
     def complete(self, found: Decomposition) -> Decomposition:
         """A decomposition by these laws with guards, candidates, and the test that advice goes by."""
         assert self.mixture is not None  # noqa: S101 - the chain was fitted
-        found = _guarded(found, self)
+        found = _add_guards(found, self)
         known = self.mixture.alternatives.get((str(found.loss), found.clip))
         return replace(
             found,
-            findings=(*found.findings, *_few(found)),
+            findings=(*found.findings, *_find_few_rows(found)),
             _calibration=self.mixture.check,
             _alternatives=partial(self.judge_candidates, found.loss, found.clip) if known is None else known,
         )
@@ -387,7 +387,7 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     return named
 
 
-def _require_both(rows: FitRows, calibration: FitRows | None) -> None:
+def _require_two_classes(rows: FitRows, calibration: FitRows | None) -> None:
     """Some map must be fitted somewhere: one class alone teaches nothing."""
     if calibration is not None:
         return
@@ -439,7 +439,7 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
     return drop_absent_rows(held)
 
 
-def _look_at_split(calibration: FitRows, rows: FitRows) -> tuple[Finding, ...]:
+def _inspect_split(calibration: FitRows, rows: FitRows) -> tuple[Finding, ...]:
     """Whether a calibration split is these very rows, or hardly there."""
     if np.array_equal(calibration.score, rows.score) and np.array_equal(calibration.codes, rows.codes):
         return (announce(Finding("calibration_reused", level=0)),)
@@ -469,7 +469,7 @@ def find_overfit(result: Decomposition, level: int, remedy: str = "rows") -> Fin
     return Finding(kind, level=level, value=spread / loss, subject=result.level_names[level], facts=facts)
 
 
-def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
+def _add_guards(result: Decomposition, fit: ChainFit) -> Decomposition:
     """
     Find which laws have learned noise, or predict worse than the level before.
 
@@ -501,7 +501,7 @@ def _guarded(result: Decomposition, fit: ChainFit) -> Decomposition:
 _FEW_EFFECTIVE = 10.0
 
 
-def _few(result: Decomposition) -> tuple[Finding, ...]:
+def _find_few_rows(result: Decomposition) -> tuple[Finding, ...]:
     """A caution where few rows carry the variance of the reliability."""
     ends = result._ends
     if ends is None or not 0.0 < ends.effective_rows < _FEW_EFFECTIVE:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._sample.fit_rows import FitRows
-from scoreprism._sample.folds import given_splits
+from scoreprism._sample.folds import parse_splits
 from scoreprism.exceptions import InputError
 
 #: Blocks a training part is cut into, where its spread must come from delete-block refits.
@@ -37,7 +37,7 @@ class FittedLaw:
     # on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
     factor: float = 1.0
 
-    def clipped(self, distance: float) -> FittedLaw:
+    def clip_at(self, distance: float) -> FittedLaw:
         """The same, kept away from 0 and 1."""
         folds = np.stack([clip_law(fold, distance) for fold in self.folds])
         return FittedLaw(clip_law(self.law, distance), folds, self.factor)
@@ -118,15 +118,15 @@ def make_partitions(
     the folds do not depend on the order in which rows came.
     """
     if not (cv is None or isinstance(cv, (bool, int, np.integer, str, float))):
-        plan = _given_crossfit(cv, data, groups, random_state)
+        plan = _parse_crossfit(cv, data, groups, random_state)
         if plan.factor != 1.0 or not plan.whole:
             return plan, None
-        return plan, Partitions(plan.home[None], _held(data))
+        return plan, Partitions(plan.home[None], _find_rows_with_weight(data))
     folds, rng = parse_count(cv, "cv", 2), parse_random_state(random_state)
     rank = _ranks(data, ties)
-    held = _held(data)
+    held = _find_rows_with_weight(data)
     held = held[np.argsort(rank[held], kind="stable")]
-    units = None if groups is None else _ranked_groups(groups, rank)
+    units = None if groups is None else _rank_groups(groups, rank)
     home = np.empty((count, data.codes.shape[0]), dtype=np.int16 if folds > 127 else np.int8)
     for line in home:
         line[:] = _random_folds(data, folds, units, held, rng)
@@ -139,7 +139,7 @@ def make_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_sta
     return make_partitions(cv, data, groups, random_state, 1)[0]
 
 
-def _held(data: FitRows) -> IntArray:
+def _find_rows_with_weight(data: FitRows) -> IntArray:
     return np.arange(data.codes.shape[0]) if data.weight is None else np.flatnonzero(data.weight > 0)
 
 
@@ -185,7 +185,7 @@ def _stir(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return word ^ (word >> np.uint64(31))
 
 
-def _ranked_groups(groups: IntArray, rank: IntArray) -> IntArray:
+def _rank_groups(groups: IntArray, rank: IntArray) -> IntArray:
     """Groups numbered by their rows: the first of them, their number, and a hash of all."""
     present, inverse = np.unique(groups, return_inverse=True)
     first = np.full(present.size, rank.size)
@@ -198,14 +198,14 @@ def _ranked_groups(groups: IntArray, rank: IntArray) -> IntArray:
     return place[inverse]
 
 
-def _given_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_state: object) -> CrossFit:
+def _parse_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_state: object) -> CrossFit:
     """The models that splits of one's own ask for."""
-    held, rng = _held(data), parse_random_state(random_state)
+    held, rng = _find_rows_with_weight(data), parse_random_state(random_state)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `_keep_together` looks itself
             came = groups if data.origin is None else data.origin.groups
-            splits = given_splits(cv, data, came, "cv must not test on rows it trains on")
+            splits = parse_splits(cv, data, came, "cv must not test on rows it trains on")
     except InputError:
         raise
     except (TypeError, IndexError, ValueError) as error:

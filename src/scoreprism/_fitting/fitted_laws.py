@@ -99,7 +99,7 @@ class CellFits:
     clip: float | None = None  # distance from 0 and 1 that laws are kept at
     _memo: dict[Any, Any] = field(default_factory=dict)  # what was computed before, by loss
 
-    def clipped(self, distance: float | None) -> CellFits:
+    def clip_at(self, distance: float | None) -> CellFits:
         """The same, kept away from 0 and 1."""
         return self if distance is None else replace(self, clip=distance, _memo={})
 
@@ -271,11 +271,11 @@ class RowFits(_PartFits):
     parts: Sequence[FittedLaw]  # what each partition gave
     home: IntArray  # (P, n): fold of each row; rows of the same fold were left out of the same model
 
-    def clipped(self, distance: float | None) -> RowFits:
+    def clip_at(self, distance: float | None) -> RowFits:
         """The same, kept away from 0 and 1."""
         if distance is None:
             return self
-        return replace(self, parts=[part.clipped(distance) for part in self.parts])
+        return replace(self, parts=[part.clip_at(distance) for part in self.parts])
 
     def rows(self, some: IntArray) -> RowFits:
         """The same for some of the rows."""
@@ -364,12 +364,12 @@ class LevelFits(_PartFits):
     below: Sequence[FloatArray]  # the law C in each partition of this level
     parts: Sequence[FittedLaw]  # the law of this level in each
 
-    def clipped(self, distance: float | None) -> LevelFits:
+    def clip_at(self, distance: float | None) -> LevelFits:
         """The same, kept away from 0 and 1."""
         if distance is None:
             return self
         below = [clip_law(law, distance) for law in self.below]
-        return LevelFits(self.base.clipped(distance), below, [part.clipped(distance) for part in self.parts])
+        return LevelFits(self.base.clip_at(distance), below, [part.clip_at(distance) for part in self.parts])
 
     def rows(self, some: IntArray) -> LevelFits:
         """The same for some of the rows."""

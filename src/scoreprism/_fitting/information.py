@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
 from scoreprism._core.workers import run_all
-from scoreprism._fitting.candidates import FittedScore, floored
+from scoreprism._fitting.candidates import FittedScore, keep_from_certainty
 from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._fitting.fitted_laws import LevelFits
 from scoreprism._fitting.learners import fit_foreign
-from scoreprism._learners.members import Task, foreign_law, hit_rows, mixed, mixing_weights
-from scoreprism._sample.features import Encoder, Features, JoinedFeatures, joined, score_columns
+from scoreprism._learners.members import Task, foreign_law, mix_laws, mixing_weights, observed_probabilities
+from scoreprism._sample.features import Encoder, Features, JoinedFeatures, join_blocks, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample
@@ -50,11 +50,11 @@ def make_tasks(sample: Sample, rows: FitRows, *, own: bool) -> list[Level | Leve
         blocks.append(level)
         if own and (first or new):
             table = [*first, *new]
-            encoded = Encoder.fitted([column[held] for column in table])(table)
+            encoded = Encoder.fit([column[held] for column in table])(table)
             features = encoded if features is None else features.beside(encoded)
         known: Any = features
         if not own:
-            known = joined([block.table for block in blocks], [block.columns for block in blocks], rows.score)
+            known = join_blocks([block.table for block in blocks], [block.columns for block in blocks], rows.score)
         tasks.append(LevelTask(level.name, known))
     return tasks
 
@@ -81,7 +81,7 @@ def fit_levels(fit: ChainFit, score_law: FittedScore, most: int | None = None) -
             continue
         fits, first = fits_above(fit, score_law, parts), parts[0]  # `law` and `folds` show the first partition
         if isinstance(level, Level):
-            levels.append(level.changed(fits=fits))
+            levels.append(level.change(fits=fits))
         else:
             levels.append(Level.of(level.name, first.law, folds=first.folds, factor=first.factor, fits=fits))
     return levels
@@ -135,10 +135,10 @@ def _laws_of_models(fit: ChainFit, level: LevelTask, base: FloatArray, number: i
     laws = list(run_all(fit_model, range(len(plan.trains)), fit.n_jobs, f"level {level.name}"))
     if isinstance(known, JoinedFeatures):
         return np.stack(laws)
-    hits = np.stack([hit_rows(list(members), data.codes) for members in laws])
+    hits = np.stack([observed_probabilities(list(members), data.codes) for members in laws])
     out = np.empty(base.shape)
     for model, (rows, models) in enumerate(plan.mixing):
         weight = None if data.weight is None else data.weight[rows]
         share = mixing_weights(hits[models, :, rows].T, weight)
-        out[model] = floored(mixed(laws[model], share), data, plan.trains[model])
+        out[model] = keep_from_certainty(mix_laws(laws[model], share), data, plan.trains[model])
     return out

@@ -45,11 +45,11 @@ class OwnMap:
     name: str
     calibrator: Calibrator
 
-    def shared(self, data: FitRows) -> OwnMap:
+    def share(self, data: FitRows) -> OwnMap:
         """With what the folds of one data set share."""
         return OwnMap(self.name, self.calibrator._shared(data))
 
-    def fitted(self, data: FitRows) -> Map:
+    def fit(self, data: FitRows) -> Map:
         """The map fitted on some rows."""
         return copy(self.calibrator)._fit(data)
 
@@ -68,11 +68,11 @@ class ForeignMap:
     estimator: Any
     seed: int = 0
 
-    def shared(self, data: FitRows) -> ForeignMap:
+    def share(self, data: FitRows) -> ForeignMap:
         """Nothing is shared."""
         return self
 
-    def fitted(self, data: FitRows) -> Map:
+    def fit(self, data: FitRows) -> Map:
         """The classifier fitted on some rows, as a map."""
         fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
         return lambda score: foreign_law(fitted, _columns(score), data.k, data.codes.shape[0])
@@ -80,7 +80,7 @@ class ForeignMap:
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """Fitted to rows, one training set after the other; evaluated at the centers."""
         assert partitions is not None  # noqa: S101 - sums refuse classifiers of other makers
-        return np.stack([self.fitted(part)(batch.center) for part in _training_parts(data, partitions)])
+        return np.stack([self.fit(part)(batch.center) for part in _training_parts(data, partitions)])
 
 
 @dataclass(frozen=True)

@@ -88,13 +88,13 @@ class LocalRegression:
         held = weight > 0.0
         x, mass, events = pool_ties(x[held], y[held], weight[held])
         if x.size > DIRECT:
-            return self._interpolated(x, mass, events, at)
+            return self._interpolate(x, mass, events, at)
         points, back = np.unique(at, return_inverse=True)
         if points.size > DIRECT:
-            return self._interpolated(x, mass, events, at)
+            return self._interpolate(x, mass, events, at)
         return self.fit_sums(x, mass, events, points)[back]
 
-    def _interpolated(self, x: FloatArray, mass: FloatArray, events: FloatArray, at: FloatArray) -> FloatArray:
+    def _interpolate(self, x: FloatArray, mass: FloatArray, events: FloatArray, at: FloatArray) -> FloatArray:
         """Pooled neighbours, and a cubic spline between points that follow both the scores and their range."""
         from scipy.interpolate import CubicSpline
 

@@ -46,7 +46,7 @@ class _Nodes:
             shift[far], evidence[far] = _far_mode(u, i, c, shift[far], variance)
         return shift, evidence
 
-    def averaged(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+    def average(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
         """Evidence and mean shift over all variances, no shift as likely as any; and the evidence of all nodes."""
         full = np.flatnonzero((self.information != 0.0).any(axis=0) | (self.gradient != 0.0).any(axis=0))
         if full.size == self.rate.size:
@@ -116,7 +116,7 @@ def local_shifts(
         ladder.append(ladder[-1].pairs(mass))
         mass = mass.reshape(-1, 2).sum(axis=1)
     ladder.reverse()  # from the root to the leaves
-    leaf, shifts, sums = zip(*(nodes.averaged() for nodes in ladder), strict=True)
+    leaf, shifts, sums = zip(*(nodes.average() for nodes in ladder), strict=True)
     evidence, out = _tree_average(leaf, shifts)
     levels = list(zip(ladder, sums, strict=True))[2:]
     scores = _Nodes(gradient, information, rate) if single and cells <= total / _TIED else None
@@ -127,7 +127,7 @@ def local_shifts(
         for t, v in enumerate(_VARIANCES)
     ]
     if scores is not None:
-        found = scores.averaged()[2]
+        found = scores.average()[2]
         models_ += [(scores, v, found[t], half / len(_VARIANCES)) for t, v in enumerate(_VARIANCES)]
     logs = np.stack([log + np.log(prior) for _, _, log, prior in models_] + [evidence + np.log(0.5)])
     share = np.exp(logs - logs.max(axis=0))
@@ -176,7 +176,7 @@ def _tree_average(leaf: Sequence[FloatArray], mean: Sequence[FloatArray]) -> tup
     return below[:, 0], out
 
 
-def flattened(shift: FloatArray) -> FloatArray:
+def flatten_shifts(shift: FloatArray) -> FloatArray:
     """Shifts with steps too small to matter left out: a map of few steps is quicker to read, to store and to query."""
     out, level = np.empty(shift.size), float(shift[0])
     for i, value in enumerate(shift.tolist()):

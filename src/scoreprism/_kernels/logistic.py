@@ -107,7 +107,7 @@ def fit_logistic(
     return _newton(problem, np.zeros(design.shape[0]))
 
 
-def _settled(problem: Likelihood, gradient: FloatArray, curvature: FloatArray, decrement: float) -> bool:
+def _is_minimum(problem: Likelihood, gradient: FloatArray, curvature: FloatArray, decrement: float) -> bool:
     """Whether this is a minimum: Newton has nothing to gain, and not because the curvature is gone."""
     flat = gradient**2 <= 1e-11 * problem.total * np.diag(curvature) + TINY
     return bool(decrement <= _DECREMENT * problem.total and flat.all())
@@ -124,7 +124,7 @@ def _finish(problem: Likelihood, beta: FloatArray) -> LogisticFit | None:
             return None
         beta, before = beta + step, decrement
         if decrement <= _DECREMENT * problem.total:  # this last step squared what was left of the error
-            done = _settled(problem, gradient, curvature, decrement)
+            done = _is_minimum(problem, gradient, curvature, decrement)
             return LogisticFit(problem, beta, converged=True) if done else None
 
 
@@ -134,7 +134,7 @@ def _newton(problem: Likelihood, beta: FloatArray) -> LogisticFit:
     for _ in range(_STEPS):
         step = -_solve(curvature, gradient)
         decrement = -float(gradient @ step)
-        if _settled(problem, gradient, curvature, decrement):
+        if _is_minimum(problem, gradient, curvature, decrement):
             return LogisticFit(problem, beta + step, converged=True)
         size, after = 1.0, problem.look(beta + step)
         while not after[0] < value and size > 1e-6:
@@ -158,14 +158,14 @@ def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return solution
 
 
-def smoothed_targets(y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+def shrink_targets(y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
     """Platt's targets: (N₁+1)/(N₁+2) for events and 1/(N₀+2) for the others, so that a maximum always exists."""
     events = float(y.sum() if weight is None else weight @ y)
     others = float(y.size if weight is None else weight.sum()) - events
     return np.where(y > 0.5, (events + 1.0) / (events + 2.0), 1.0 / (others + 2.0))
 
 
-def separated(x: FloatArray, y: FloatArray) -> int:
+def find_separation(x: FloatArray, y: FloatArray) -> int:
     """1 if no event has a smaller x than a non-event, −1 if none has a larger one, else 0: then a maximum exists."""
     for rows in (slice(0, 1024), slice(None)):  # most scores show it at once
         event = y[rows] > 0.5
@@ -181,4 +181,4 @@ def fit_or_smooth(
     design: FloatArray, y: FloatArray, weight: FloatArray | None, *, smooth: bool, penalty: FloatArray | None = None
 ) -> LogisticFit:
     """The maximum-likelihood fit, or with `smooth` the fit to Platt's targets, which has a maximum in any case."""
-    return fit_logistic(design, smoothed_targets(y, weight) if smooth else y, weight, penalty=penalty)
+    return fit_logistic(design, shrink_targets(y, weight) if smooth else y, weight, penalty=penalty)

@@ -41,10 +41,10 @@ def solve_qp(curvature: FloatArray, pull: FloatArray, rows: FloatArray, least: F
     residual = system @ duals - target
     y = -residual[:-1] / residual[-1] * (scale * unit)
     x = free + solve_triangular(lower, y, lower=True, trans=1, check_finite=False)
-    return _polished(x, free, solve, rows, least, np.flatnonzero(duals > 0.0))
+    return _polish(x, free, solve, rows, least, np.flatnonzero(duals > 0.0))
 
 
-def _polished(
+def _polish(
     x: FloatArray,
     free: FloatArray,
     solve: Callable[[FloatArray], FloatArray],

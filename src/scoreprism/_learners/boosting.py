@@ -101,7 +101,7 @@ def leaf_scores(slopes: Slopes, growth: Growth) -> FloatArray:
     return np.asarray(slopes.real**2 / (slopes.imag + growth.ridge))
 
 
-def _split(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
+def _find_splits(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
     """The best column and cut of every node, from sums by node, column and code."""
     left = sums.cumsum(axis=2)
     whole, left = left[:, :, -1:], left[:, :, :-1]
@@ -137,7 +137,7 @@ def grow(codes: Codes, cells: SortedRows, slopes: Slopes, growth: Growth) -> tup
     for level in range(growth.depth):
         if level:
             sums = _children(cells, slopes, node, sums)
-        feature, cut = _split(sums, growth)
+        feature, cut = _find_splits(sums, growth)
         node = _descend(codes, node, feature, cut)
         features, cuts = (*features, feature), (*cuts, cut)
     return Tree(features, cuts, leaf_values(slopes, node, 1 << growth.depth, growth)), node
@@ -157,7 +157,7 @@ class Recoding:
     tables: NDArray[np.uint8]
 
     @staticmethod
-    def fitted(features: Features, slopes: Slopes, ridge: float) -> Recoding:
+    def fit(features: Features, slopes: Slopes, ridge: float) -> Recoding:
         """Categories in the order of their mean gradient: then one cut separates the high from the low."""
         p = features.codes.shape[0]
         tables = np.tile(np.arange(WIDTH, dtype=np.uint8), (p, 1))
@@ -246,7 +246,7 @@ def boost(
     rng: np.random.Generator,
 ) -> Boosted:
     """Boosting with trees on all columns, or on some that are drawn for each stage where they are many."""
-    recoding = Recoding.fitted(features, all_slopes(start, hit, weight)[-1], growth.ridge)
+    recoding = Recoding.fit(features, all_slopes(start, hit, weight)[-1], growth.ridge)
     codes = recoding(features.codes)
     return Boosted(recoding, newton(start, hit, weight, _growers(codes, growth, rng)))
 
@@ -398,7 +398,7 @@ def _interaction(cell: IntArray, slopes: Slopes) -> FloatArray:
 def boost_pairs(features: Features, start: FloatArray, hit: FloatArray, weight: FloatArray, growth: Growth) -> Boosted:
     """Boosting with quadrants of pairs of columns; no trees where no pair is clearer than chance."""
     slopes, law = all_slopes(start, hit, weight), probabilities(start)
-    recoding = Recoding.fitted(features, slopes[-1], growth.ridge)
+    recoding = Recoding.fit(features, slopes[-1], growth.ridge)
     variance = weight**2 @ (law * (1.0 - law) if law.ndim == 1 else law)
     pairs = find_pairs(recoding(features.codes), slopes.real, np.atleast_1d(variance), Search())
     if not pairs:
@@ -413,7 +413,7 @@ def _quadrants(codes: Codes, growth: Growth) -> Grower:
     joint = codes[::2].astype(np.int16) * _SIDE + codes[1::2]
     cells = SortedRows.of(joint, _SIDE**2)
 
-    def grown(slopes: Slopes) -> tuple[Tree, FloatArray]:
+    def grow(slopes: Slopes) -> tuple[Tree, FloatArray]:
         below = cells.sums(slopes).reshape(-1, _SIDE, _SIDE).cumsum(axis=1).cumsum(axis=2)
         low, left, under, whole = below[:, :-1, :-1], below[:, :-1, -1:], below[:, -1:, :-1], below[:, -1:, -1:]
         leaves = np.stack([low, left - low, under - low, whole - left - under + low])
@@ -428,4 +428,4 @@ def _quadrants(codes: Codes, growth: Growth) -> Grower:
         columns = (np.array([2 * pair]), np.full(2, 2 * pair + 1))
         return Tree(columns, (np.array([first]), np.full(2, second)), values), values[node]
 
-    return grown
+    return grow

@@ -196,7 +196,7 @@ def mixing_weights(hits: FloatArray, weight: FloatArray | None, steps: int = 300
     return np.asarray(share / share.sum())
 
 
-def mixed(laws: list[FloatArray] | FloatArray, share: FloatArray) -> FloatArray:
+def mix_laws(laws: list[FloatArray] | FloatArray, share: FloatArray) -> FloatArray:
     """The mixture Σ share · law."""
     total: Any = 0.0
     for part, law in zip(share, laws, strict=True):
@@ -204,7 +204,7 @@ def mixed(laws: list[FloatArray] | FloatArray, share: FloatArray) -> FloatArray:
     return np.asarray(total)
 
 
-def hit_rows(laws: Sequence[FloatArray], codes: IntArray) -> FloatArray:
+def observed_probabilities(laws: Sequence[FloatArray], codes: IntArray) -> FloatArray:
     """What each law gave to what happened, kept above zero: (laws, rows)."""
     return np.maximum(np.stack([pick(as_matrix(law), codes) for law in laws]), EDGE)
 

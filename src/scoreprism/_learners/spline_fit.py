@@ -12,7 +12,7 @@ import numpy as np
 from scoreprism._core.numerics import weighted_quantiles
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.kernel_regression import Kernel, kernel_estimate, linear_bins
-from scoreprism._kernels.logistic import separated
+from scoreprism._kernels.logistic import find_separation
 from scoreprism._maps.binary_map import BinaryMap, Chart
 from scoreprism._maps.splines import Basis, Constraint, FitPoints, SplineFit, fit_penalised, rising_line
 from scoreprism._sample.fit_rows import FitRows
@@ -103,7 +103,7 @@ class SplineProblem:
         if self.link == "identity":
             mean = float(cells.events.sum() / cells.weight.sum())
             return np.full(self.k, min(max(mean, clip), 1.0 - clip))
-        return rising_line(self.basis, cells, clip, flat=separated(self.x, self.data.y) != 0)
+        return rising_line(self.basis, cells, clip, flat=find_separation(self.x, self.data.y) != 0)
 
     @cached_property
     def constraint(self) -> Constraint:
@@ -142,10 +142,10 @@ class SplineProblem:
             at = grid if self.space == "probability" else Chart("probability", "logit", 1e-9, 1e-9)(grid)
             return FitPoints(self.basis.design(at), mass, mass * rate, float(mass @ rate**2), float(grid.size))
         weight = np.ones(x.size) if data.weight is None else data.weight
-        points, mass, events = (x, weight, weight * data.y) if x.size <= _MANY else self._shared(data, x, weight)
+        points, mass, events = (x, weight, weight * data.y) if x.size <= _MANY else self._spread(data, x, weight)
         return FitPoints(self.basis.design(points), mass, events, data.rate * data.total, data.total)
 
-    def _shared(self, data: FitRows, x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _spread(self, data: FitRows, x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Rows shared among even points over the knots and a margin; the few beyond stay what they are."""
         margin = 3.0 * self.basis.width
         low, high = float(x.min()), float(x.max())

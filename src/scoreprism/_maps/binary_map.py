@@ -13,10 +13,10 @@ from scoreprism._core.numerics import (
     FAR,
     LAST_BIT,
     SMALLEST_SCORE,
+    bend_up,
     halve,
     log_odds,
     log_pair,
-    raised,
     rising_cubic,
     rising_sigmoid,
     soft_floor,
@@ -72,7 +72,7 @@ class Chart(Part):
         for near, floor, sign in ((score, self.low, 1.0), (rest, self.high, -1.0)):
             bent = np.flatnonzero(near < floor)
             if bent.size:
-                logit[bent] = sign * log_odds(raised(near[bent], floor))
+                logit[bent] = sign * log_odds(bend_up(near[bent], floor))
         return logit
 
     def places(self, x: FloatArray) -> FloatArray:
@@ -89,7 +89,7 @@ class Chart(Part):
         if self.space == "probability":
             return sigmoid(score)
         rest = 1 - score
-        low, high = _lift(score, self.low).kept(), _lift(rest, self.high).kept()
+        low, high = _lift(score, self.low).reuse(), _lift(rest, self.high).reuse()
         return (score + low - high).ln() - (rest - low + high).ln()
 
 
@@ -367,18 +367,18 @@ class BinaryMap(MapPart):
     def formula(self, score: FormulaTerm, *, coordinate: FormulaTerm | None = None) -> FormulaTerm:
         """The map as a formula, without a value where the score is missing or not of its kind."""
         limits = RANGES[self.chart.kind]
-        inside = score.guarded(*limits)
+        inside = score.guard(*limits)
         x = self.chart.formula(inside) if coordinate is None else coordinate
         steps = self.curve.second if isinstance(self.curve, Sum) and isinstance(self.curve.second, Steps) else None
         if steps is None or coordinate is not None:
-            value = self.curve.formula(x.kept())
+            value = self.curve.formula(x.reuse())
         else:  # steps at scores: comparing the coordinate would write it again for each of them
             at = Steps(self.chart.places(steps.starts), steps.values)
-            value = self.curve.first.formula(x.kept()) + at.formula(inside)  # type: ignore[attr-defined]
+            value = self.curve.first.formula(x.reuse()) + at.formula(inside)  # type: ignore[attr-defined]
         if self.link == "logit":
             value = sigmoid(value).cut(high=BELOW_ONE)
         if self.floor > 0.0:
-            value = value.kept()
+            value = value.reuse()
             low, high = ((1 - p / self.floor).cut(low=0).cube() for p in (value, 1 - value))
             value = value + self.floor / 4 * (low - high)
         if self.clip > 0.0:

@@ -66,12 +66,12 @@ class FormulaTerm(ABC):
     def only_within(self, low: float, high: float, value: FormulaTerm) -> FormulaTerm:
         """`value` where this term is from `low` to `high`, elsewhere (missing and NaN too) nothing."""
 
-    def guarded(self, low: float, high: float) -> FormulaTerm:
+    def guard(self, low: float, high: float) -> FormulaTerm:
         """The term itself, from `low` to `high` even in rows that get no value, where the engine computes those too."""
         return self
 
     @abstractmethod
-    def kept(self) -> FormulaTerm:
+    def reuse(self) -> FormulaTerm:
         """The same, computed once although it is used several times, where the engine can be told so."""
 
     def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> FormulaTerm:
@@ -162,7 +162,7 @@ class SqlTerm(FormulaTerm):
         limits = f"{literal(low)} AND {literal(high)}"
         return self._with(f"CASE WHEN {self.text} BETWEEN {limits} THEN {_text(value)} END")
 
-    def kept(self) -> SqlTerm:
+    def reuse(self) -> SqlTerm:
         return self if self.keep is None else self._with(self.keep(self.text))
 
 
@@ -217,10 +217,10 @@ class ExprTerm(FormulaTerm):
 
         return self._with(nw.when((self.expr >= low) & (self.expr <= high)).then(_expr(value)))
 
-    def guarded(self, low: float, high: float) -> ExprTerm:
+    def guard(self, low: float, high: float) -> ExprTerm:
         return self.cut(low, high)  # all branches are computed, also for rows that get no value
 
-    def kept(self) -> ExprTerm:
+    def reuse(self) -> ExprTerm:
         return self if self.keep is None else self._with(self.keep(self.expr))
 
 

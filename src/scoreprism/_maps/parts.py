@@ -80,12 +80,12 @@ def decode(found: object, where: str) -> Part:
         )
     kinds = {f.name: str(f.type) for f in fields(cls)}
     values = require_fields(found, {"part", *kinds}, where)
-    part = cls(**{name: _decoded(values[name], kind, f"{where}.{name}") for name, kind in kinds.items()})
+    part = cls(**{name: _decode(values[name], kind, f"{where}.{name}") for name, kind in kinds.items()})
     part.check()
     return part
 
 
-def _decoded(value: object, kind: str, where: str) -> object:
+def _decode(value: object, kind: str, where: str) -> object:
     """A field of the type its class declares."""
     if kind == "FloatArray":
         return _array(value, where)

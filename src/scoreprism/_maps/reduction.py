@@ -27,7 +27,7 @@ class Reduction(Part):
         return eta[:, 0] if eta.shape[1] == 1 else eta
 
     @staticmethod
-    def fitted(table: FloatArray, codes: IntArray, weight: FloatArray | None, k: int) -> Reduction:
+    def fit(table: FloatArray, codes: IntArray, weight: FloatArray | None, k: int) -> Reduction:
         """Regress the classes on all columns."""
         center = np.average(table, axis=0, weights=weight)
         spread = np.sqrt(np.average((table - center) ** 2, axis=0, weights=weight))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreprism._core.numerics import BELOW_ONE, centered, log_pair, log_softmax
+from scoreprism._core.numerics import BELOW_ONE, center_logs, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, Chart, Cubics, LogLine, MapCurve
 from scoreprism._maps.formula import FormulaTerm
@@ -72,7 +72,7 @@ def _parabola(bend: float, slope: float, intercept: float, *, cut: bool) -> MapC
 
 def squares(logs: FloatArray) -> FloatArray:
     """Centred log-probabilities, their squares and products."""
-    z = np.clip(centered(logs), -_FARTHEST, _FARTHEST)
+    z = np.clip(center_logs(logs), -_FARTHEST, _FARTHEST)
     first, second = np.triu_indices(z.shape[1])
     return np.column_stack([z, z[:, first] * z[:, second] / _FARTHEST])
 
@@ -80,7 +80,7 @@ def squares(logs: FloatArray) -> FloatArray:
 #: Log-ratios beyond this are cut before they are squared.
 _FARTHEST = 10.0
 #: What a softmax map may see of log-probabilities.
-FEATURES = {"centered": centered, "log": lambda logs: logs, "squares": squares}
+FEATURES = {"centered": center_logs, "log": lambda logs: logs, "squares": squares}
 
 
 def log_law(score: FloatArray, kind: str, low: float) -> FloatArray:

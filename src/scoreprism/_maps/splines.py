@@ -230,7 +230,7 @@ def fit_penalised(
         new = constraint.solve(curvature, problem.pull)
         if link == "identity":
             return SplineFit(new, chosen)
-        new = _damped(cells, penalty, chosen, beta, new)
+        new = _damp_step(cells, penalty, chosen, beta, new)
         change = float(np.abs(new - beta).max())
         beta = new
         if change <= 1e-9 * (1.0 + float(np.abs(beta).max())):
@@ -238,7 +238,7 @@ def fit_penalised(
     return SplineFit(beta, chosen)
 
 
-def _damped(cells: FitPoints, penalty: FloatArray, smoothing: float, old: FloatArray, new: FloatArray) -> FloatArray:
+def _damp_step(cells: FitPoints, penalty: FloatArray, smoothing: float, old: FloatArray, new: FloatArray) -> FloatArray:
     """The new coefficients, or a point on the way to them that is no worse than the old."""
 
     def objective(beta: FloatArray) -> float:

@@ -46,7 +46,7 @@ class Cells:
         """The sums of a loss; empty where it was not summed."""
         return self.losses.get(str(loss), LossSums({}, {}, {}))
 
-    def clipped(self, distance: float) -> Cells:
+    def clip_at(self, distance: float) -> Cells:
         """The sums of laws that are kept away from 0 and 1."""
         return self if self.losses_at is None else replace(self, losses=self.losses_at(distance))
 

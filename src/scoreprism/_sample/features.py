@@ -66,7 +66,7 @@ class Numeric:
     missing: bool
 
     @staticmethod
-    def fitted(values: FloatArray) -> Numeric:
+    def fit(values: FloatArray) -> Numeric:
         known = np.sort(values[np.isfinite(values)])  # whatever the order of rows, the same are looked at
         step = max(1, known.size // _QUANTILE_ROWS)
         some = known[::step]
@@ -96,7 +96,7 @@ class Categorical:
     contrast: bool  # two levels and nothing else are one contrast
 
     @staticmethod
-    def fitted(values: NDArray[Any]) -> Categorical:
+    def fit(values: NDArray[Any]) -> Categorical:
         found, counts = np.unique(values, return_counts=True)
         frequent = np.argsort(-counts, kind="stable")[:BINS]
         levels = tuple(found[i] for i in frequent if counts[i] >= min(RARE, max(1, values.size // 20)))
@@ -121,8 +121,8 @@ class Encoder:
     columns: tuple[Numeric | Categorical, ...]
 
     @staticmethod
-    def fitted(table: Sequence[NDArray[Any]]) -> Encoder:
-        kinds = (Numeric.fitted(c) if c.dtype.kind == "f" else Categorical.fitted(c) for c in table)
+    def fit(table: Sequence[NDArray[Any]]) -> Encoder:
+        kinds = (Numeric.fit(c) if c.dtype.kind == "f" else Categorical.fit(c) for c in table)
         return Encoder(tuple(kinds))
 
     def __call__(self, table: Sequence[NDArray[Any]]) -> Features:
@@ -252,7 +252,7 @@ class JoinedFeatures:
         return self.frame[rows] if isinstance(self.frame, np.ndarray) else self.frame[rows.tolist(), :].to_native()
 
 
-def joined(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]], score: FloatArray) -> JoinedFeatures:
+def join_blocks(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]], score: FloatArray) -> JoinedFeatures:
     """
     Blocks side by side, and the score.
 

@@ -33,7 +33,7 @@ def make_folds(cv: object, data: FitRows, random_state: object) -> list[Split]:
     """Random folds for a number; a splitter's or an iterable's own splits, of the rows as they came, otherwise."""
     if is_count(cv):
         return random_folds(data.codes, parse_count(cv, "cv", 2), parse_random_state(random_state))
-    splits = given_splits(cv, data, None, "folds must not test on rows they train on")
+    splits = parse_splits(cv, data, None, "folds must not test on rows they train on")
     for number, (train, _) in enumerate(splits):
         missing = np.flatnonzero(np.bincount(data.codes[train], minlength=data.k) == 0)
         if missing.size:
@@ -45,7 +45,7 @@ def make_folds(cv: object, data: FitRows, random_state: object) -> list[Split]:
     return splits
 
 
-def given_splits(cv: Any, data: FitRows, groups: IntArray | None, rule: str) -> list[Split]:
+def parse_splits(cv: Any, data: FitRows, groups: IntArray | None, rule: str) -> list[Split]:
     """Splits of one's own, which speak of the rows that came, as splits of those that have weight."""
     from sklearn.model_selection import check_cv
 

@@ -88,7 +88,7 @@ class Level:
         level.__dict__.update(rest, name=name, law=law)
         return level
 
-    def changed(self, **values: Any) -> Level:
+    def change(self, **values: Any) -> Level:
         """
         The same with other attributes.
 
@@ -127,9 +127,9 @@ class Level:
         """
         folds = None if self.folds is None else self.folds[:, rows]
         fits = None if self.fits is None else self.fits.rows(rows)
-        return self.changed(law=self.law[rows], folds=folds, fits=fits)
+        return self.change(law=self.law[rows], folds=folds, fits=fits)
 
-    def clipped(self, distance: float) -> Level:
+    def clip_at(self, distance: float) -> Level:
         """
         The level kept away from 0 and 1.
 
@@ -144,8 +144,8 @@ class Level:
             With clipped laws.
         """
         folds = None if self.folds is None else np.stack([clip_law(law, distance) for law in self.folds])
-        fits = None if self.fits is None else self.fits.clipped(distance)
-        return self.changed(law=clip_law(self.law, distance), folds=folds, fits=fits)
+        fits = None if self.fits is None else self.fits.clip_at(distance)
+        return self.change(law=clip_law(self.law, distance), folds=folds, fits=fits)
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
         """

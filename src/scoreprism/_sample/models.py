@@ -46,7 +46,7 @@ def predict_probabilities(model: Any, X: ArrayLike, name: str) -> tuple[FloatArr
     return law, None if labels is None else tuple(np.asarray(labels).tolist())
 
 
-def predicted(
+def apply_model(
     model: Any,
     X: ArrayLike | None,
     name: str = "y_proba",
@@ -85,9 +85,9 @@ def parse_models(scores: Any, what: str) -> dict[str, Any]:
         refuse(f"{what} must be a mapping or a frame of models", type(scores).__name__, remedy)
     if not models or not all(isinstance(name, str) for name in models):
         refuse(f"{what} must be named by words, at least one model", plain(list(models)), remedy)
-    return {name: _unnamed(score) for name, score in models.items()}
+    return {name: _drop_name(score) for name, score in models.items()}
 
 
-def _unnamed(score: Any) -> Any:
+def _drop_name(score: Any) -> Any:
     """A column of a frame of models is called after its model, which is no label."""
     return score.rename(None) if backend_of(score) == "pandas" and getattr(score, "ndim", 2) == 1 else score

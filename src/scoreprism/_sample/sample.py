@@ -30,7 +30,7 @@ from scoreprism._sample.cells import Cells
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.fit_rows import FitRows, GivenRows, fitting_weights, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock, Level
-from scoreprism._sample.models import predicted
+from scoreprism._sample.models import apply_model
 from scoreprism._sample.scores import count_rows
 from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
@@ -675,7 +675,7 @@ def _parse_predictions(
             unnamed = len(models) > 1 and law.ndim == 1  # called after its model, which is no label
             laws[name] = GivenLaw(what, law, None, None if unnamed else column_names(value))
             continue
-        law, columns, findings[name] = predicted(value, X, y=y_true, sample_weight=sample_weight)
+        law, columns, findings[name] = apply_model(value, X, y=y_true, sample_weight=sample_weight)
         present = set(distinct(parse_labels(y_true, "y_true"), "y_true")[0].tolist())
         if columns is not None and not present <= set(columns):
             found = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
@@ -732,27 +732,27 @@ def _parse_levels(
     """The levels above C, coarse to fine, as they were asked for."""
     sources: list[Source] = []
     if levels is not None:
-        sources += _named_levels(levels, X)
+        sources += _parse_named_levels(levels, X)
     if q is not None:
         if X is not None and not is_model:
             refuse("pass `X`, to have Q fitted, or `q`, where it is known", "both", "Leave one of them out.")
-        sources.append(("Q", _given_law(q, "q")))
-    elif X is not None and (levels is None or not _covered(levels, X)):
+        sources.append(("Q", _parse_given_law(q, "q")))
+    elif X is not None and (levels is None or not _use_all_columns(levels, X)):
         sources.append(("Q", X))
     if latent is not None:
         if not sources:
             rule = "`latent` must stand above a feature level"
             refuse(rule, "neither X, q nor levels", "Pass `X` or `q` as well; the law of a single level goes to `q`.")
-        sources.append(("Π", _given_law(latent, "latent")))
+        sources.append(("Π", _parse_given_law(latent, "latent")))
     return sources
 
 
-def _given_law(value: Any, name: str) -> GivenLaw:
+def _parse_given_law(value: Any, name: str) -> GivenLaw:
     source = getattr(value, "law", value)
     return GivenLaw(name, parse_law(source, name), getattr(value, "folds", None), column_names(source))
 
 
-def _named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
+def _parse_named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
     remedy = "For example {'bureau': ['age', 'income'], 'all': X}."
     if not isinstance(levels, Mapping) or not levels:
         refuse("`levels` must be a mapping from names to columns, features or a Level", f"{plain(levels)}"[:80], remedy)
@@ -800,7 +800,7 @@ def _pick_columns(value: object, X: ArrayLike | None, name: str) -> object:
     return nw.from_native(X).select(*wanted).to_native()  # type: ignore[call-overload]  # a lazy frame is refused as features are
 
 
-def _covered(levels: Mapping[str, object], X: ArrayLike) -> bool:
+def _use_all_columns(levels: Mapping[str, object], X: ArrayLike) -> bool:
     """Whether the levels already use every column of X."""
     known = column_names(X)
     if any(value is X for value in levels.values()):
@@ -815,7 +815,7 @@ def _level(name: str, source: Any, laws: Iterator[Level], n: int) -> Level | Fea
     """A parsed law under the name of its level, or features, parsed."""
     if isinstance(source, GivenLaw):
         law: Level = next(laws)
-        return law.changed(name=name)
+        return law.change(name=name)
     return FeatureBlock(name, source, parse_features(source, n, "X" if name == "Q" else f"level {name!r}"))
 
 
@@ -824,4 +824,4 @@ def _column_of(level: Level | FeatureBlock, code: int) -> Level | FeatureBlock:
     if isinstance(level, FeatureBlock):
         return level
     folds = level.folds if level.folds is None or level.folds.ndim == 2 else level.folds[..., code]
-    return level.changed(law=as_matrix(level.law)[:, code], folds=folds)
+    return level.change(law=as_matrix(level.law)[:, code], folds=folds)

@@ -22,7 +22,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector,
 from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._sample.fit_rows import warn_of_reversed_scores
 from scoreprism._sample.level import Level
-from scoreprism._sample.models import find_double_use, predicted
+from scoreprism._sample.models import apply_model, find_double_use
 from scoreprism._sample.sample import Sample
 from scoreprism.exceptions import ScoreprismError
 
@@ -73,7 +73,7 @@ class StagePath:
         return [alone.model(name) for name in self.sample.predictions]
 
 
-def numbered(stages: Any) -> tuple[FloatArray, list[Any]]:
+def number_stages(stages: Any) -> tuple[FloatArray, list[Any]]:
     """Numbers of stages, ascending, and what stands at each."""
     if isinstance(stages, Mapping):
         try:
@@ -96,9 +96,9 @@ def stage_sample(y_true: ArrayLike | Sample, stages: Any, **rows: Any) -> Sample
     """Stages as the predictions of a sample, in order, whose names are their numbers."""
     if isinstance(y_true, Sample):
         given = Sample.of(y_true, stages, **rows)
-        _, names = numbered({name: [name] for name in given.predictions})
+        _, names = number_stages({name: [name] for name in given.predictions})
         return replace(given, predictions={name: given.predictions[name] for (name,) in names})
-    numbers, scores = numbered(stages)
+    numbers, scores = number_stages(stages)
     return Sample.of(y_true, {repr(number): law for number, law in zip(numbers.tolist(), scores, strict=True)}, **rows)
 
 
@@ -144,7 +144,7 @@ def read_stages(stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = N
             refuse("`stages` must hold at least one", "no stages, from a generator that is used up", _REMEDY)
     if isinstance(stages, (Mapping, list, tuple)) and not stages:
         refuse("`stages` must hold at least one", "no stages", _REMEDY)
-    numbers, found = numbered(stages)
+    numbers, found = number_stages(stages)
     numbers = whole(numbers)
     if all(isinstance(one, Level) for one in found):
         laws = [one.given for one in found]
@@ -210,7 +210,7 @@ def _of_model(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Stages:
     """Every stage of a fitted booster."""
     _require_features(X)
     reader, before = staged_model(model)
-    inside = in_our_words(model, lambda: transformed(before, X))
+    inside = in_our_words(model, lambda: transform_features(before, X))
     found = in_our_words(reader.model, lambda: [slim(np.asarray(law)) for law in reader.laws(inside)])
     if not found:
         refuse("a model with stages must have at least one", "none", "Fit it for more rounds.")
@@ -241,7 +241,7 @@ def _of_checkpoints(numbers: FloatArray, found: list[Any], X: ArrayLike | None, 
     for number, one in zip(numbers.tolist(), found, strict=True):
         name = f"stage {number:g}"
         if hasattr(one, "predict_proba"):
-            law, labels, found_out = predicted(one, X, name, y=y)
+            law, labels, found_out = apply_model(one, X, name, y=y)
             findings += tuple(finding for finding in found_out if finding not in findings)
         elif callable(one):
             law = parse_law(_host(in_our_words(one, partial(one, X))), name)
@@ -368,12 +368,12 @@ class Additive(StagedModel):
         """The features as the library takes them, made once."""
         return X
 
-    def linked(self, margin: FloatArray) -> FloatArray:
+    def link(self, margin: FloatArray) -> FloatArray:
         """The law of a margin."""
         return self._link(np.asarray(margin, dtype=np.float64))
 
     def law(self, X: Any, stage: int) -> FloatArray:
-        return self.linked(self.whole(self.table(X), stage))
+        return self.link(self.whole(self.table(X), stage))
 
     def laws(self, X: Any) -> Iterator[FloatArray]:
         """The law after every stage."""
@@ -384,7 +384,7 @@ class Additive(StagedModel):
         margin = None
         for stage in range(1, self.count + 1):
             margin = self.next(table, stage, margin)
-            found.append(self.linked(margin))
+            found.append(self.link(margin))
         if np.allclose(found[-1], self.law(table, self.count), rtol=0.0, atol=_ROUNDING):
             yield from found
         else:
@@ -481,7 +481,7 @@ class LightgbmStages(Additive):
         return np.asarray(self._booster.predict(self.table(X), num_iteration=stage))
 
 
-def _made_by(model: Any, maker: str) -> bool:
+def _is_made_by(model: Any, maker: str) -> bool:
     """Whether a model is, or derives from, a class of a library."""
     return any(kind.__module__.partition(".")[0] == maker for kind in type(model).__mro__)
 
@@ -489,8 +489,8 @@ def _made_by(model: Any, maker: str) -> bool:
 #: How the stages of a fitted model are read, tried in this order.
 READERS: tuple[tuple[Callable[[Any], bool], type[StagedModel]], ...] = (
     (lambda model: hasattr(model, "staged_predict_proba"), ScikitStages),
-    (lambda model: _made_by(model, "xgboost") and hasattr(model, "predict"), XgboostStages),
-    (lambda model: _made_by(model, "lightgbm") and hasattr(model, "predict"), LightgbmStages),
+    (lambda model: _is_made_by(model, "xgboost") and hasattr(model, "predict"), XgboostStages),
+    (lambda model: _is_made_by(model, "lightgbm") and hasattr(model, "predict"), LightgbmStages),
 )
 
 #: What wraps a model that has stages: a search, a frozen estimator, a wrapper of our own.
@@ -515,7 +515,7 @@ def staged_model(model: Any) -> tuple[StagedModel, Any]:
     return in_our_words(inner, partial(reader, inner)), before
 
 
-def transformed(before: list[Any], X: Any) -> Any:
+def transform_features(before: list[Any], X: Any) -> Any:
     """The features after the first steps of pipelines."""
     for steps in before:
         X = steps.transform(X) if len(steps) else X

@@ -210,7 +210,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_column_names(scores, classes)
         warn_of_small_weights(weight)
         self.classes_ = classes
-        self.reduction_ = None if narrow else Reduction.fitted(table, codes, weight, k)
+        self.reduction_ = None if narrow else Reduction.fit(table, codes, weight, k)
         data = FitRows(self._score(table, k), codes, weight, k, kind, origin)
         warn_of_reversed_scores(data, classes)
         self.provenance_ = record_provenance(scores, y, classes, data, None if narrow else table)

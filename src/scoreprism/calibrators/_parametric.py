@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism._core.numerics import TINY, clipped_sigmoid, log_pair, log_softmax, rate_log_odds, rising_sigmoid
 from scoreprism._core.simplex import FloatArray, one_hot, pick
-from scoreprism._kernels.logistic import Likelihood, fit_or_smooth, separated, smoothed_targets
+from scoreprism._kernels.logistic import Likelihood, find_separation, fit_or_smooth, shrink_targets
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import Same, Tempered, log_law
@@ -121,7 +121,7 @@ def fit_line(data: FitRows, *, smooth: bool = False) -> tuple[Affine, bool]:
     design = np.stack([(x - center) / (spread or 1.0), np.ones(x.size)])
     if spread <= 1e-14 * max(1.0, abs(center)):  # a constant score says nothing: the base rate
         design[0] = 0.0
-    apart = separated(x, data.y) != 0 and bool(design[0].any())
+    apart = find_separation(x, data.y) != 0 and bool(design[0].any())
     fit = fit_or_smooth(design, data.y, data.weight, smooth=smooth or apart)
     if not fit.converged:  # weights that rounding cannot hold side by side
         fit = fit_or_smooth(design, data.y, data.weight, smooth=True)
@@ -214,7 +214,7 @@ def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data
     """The best 1/T, and whether the scores separate the classes, where smoothed targets keep it finite."""
     hit = data.y if data.k == 2 else one_hot(data.codes, data.k)
     if _no_finite_optimum(x, data):
-        smooth = smoothed_targets(hit, data.weight) if data.k == 2 else _smoothed_rows(hit, data)
+        smooth = shrink_targets(hit, data.weight) if data.k == 2 else _smoothed_rows(hit, data)
         return max(_minimum(make(x, smooth, data.weight)), 1.0), True  # never flatter: that would worsen the loss
     start, step = 1.0, len(x) // 4096
     if step > 16:
@@ -307,7 +307,7 @@ class BetaCalibrator(Calibrator):
             columns[0, rows], columns[1, rows] = log_pair(x[rows])
         if variant == "ab":  # through (½, ½): log 2s and −log 2(1−s)
             columns[:2] += np.array([[np.log(2.0)], [-np.log(2.0)]])
-        self.separated_ = separated(x, data.y) == 1 and bool(np.ptp(x) > 0.0)
+        self.separated_ = find_separation(x, data.y) == 1 and bool(np.ptp(x) > 0.0)
         shape = {"through_half": variant == "ab", "tied": variant == "am"}
         a, b, c = _nonnegative_fit(columns, data, smooth=self.separated_, **shape)
         if variant == "ab":

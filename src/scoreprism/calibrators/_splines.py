@@ -13,7 +13,7 @@ from scoreprism._core.checks import parse_choice, parse_number
 from scoreprism._core.numerics import EDGE, clipped_sigmoid, rate_log_odds, weighted_quantiles
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.kernel_regression import KERNELS, choose_bandwidth
-from scoreprism._kernels.logistic import fit_or_smooth, separated
+from scoreprism._kernels.logistic import find_separation, fit_or_smooth
 from scoreprism._learners.spline_fit import KernelStep, Shape, SplineProblem, boxed, rising, unconstrained
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
@@ -94,7 +94,7 @@ class NaturalSplineCalibrator(Calibrator):
         knots = _apart(weighted_quantiles(x, data.weight, _KNOTS[self.n_knots]))
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.distance)
-        smooth = separated(x, data.y) != 0
+        smooth = find_separation(x, data.y) != 0
         fit = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=self.ridge * _bent(knots))
         curve = natural_spline(knots, fit.coefficients, tails="linear")
         return BinaryMap(data.logit, curve, "logit").floored(data.score, data.distance)
@@ -107,7 +107,7 @@ class NaturalSplineCalibrator(Calibrator):
         whole = batch.everything
         x = whole.logit(whole.score)
         knots = _apart(weighted_quantiles(x, whole.weight, _KNOTS[self.n_knots]))
-        if knots.size < 3 or separated(x, whole.y) != 0:
+        if knots.size < 3 or find_separation(x, whole.y) != 0:
             return super()._fit_many(batch)
         penalty = self.ridge * _bent(knots)
         start = fit_or_smooth(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)

@@ -12,7 +12,7 @@ from scoreprism._core.numerics import EDGE_OF_SHIFTS, clipped_sigmoid, least_dis
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.bins import auto_bins, equal_mass_cuts
 from scoreprism._kernels.isotonic import Ladder, isotonic_blocks, isotonic_ladder, pool_ties
-from scoreprism._kernels.local_shifts import flattened, local_shifts
+from scoreprism._kernels.local_shifts import flatten_shifts, local_shifts
 from scoreprism._maps.binary_map import BinaryMap, BrokenLine, MapCurve, Steps, Sum
 from scoreprism._maps.parts import Map
 from scoreprism._sample.batch import Batch
@@ -335,7 +335,7 @@ class TreeCalibrator(Calibrator):
         information = (pooled.weight * law * (1.0 - law))[None]
         shift = local_shifts(gradient, information, law, pooled.weight, data.total, single=True)[0]
         logit = data.logit(pooled.score)
-        shift = flattened(shift)
+        shift = flatten_shifts(shift)
         new = np.flatnonzero(np.diff(shift) != 0.0) + 1
         starts = np.concatenate([logit[:1], 0.5 * (logit[new - 1] + logit[new])])
         keep = np.concatenate([[True], np.diff(starts) > 0.0])

@@ -37,10 +37,10 @@ def _is_quiet() -> bool:
 
 def say(text: str) -> None:
     """Print a line, unless --quiet was given."""
-    from scoreprism._core.progress import paused
+    from scoreprism._core.progress import pause
 
     if not _is_quiet():
-        with paused():
+        with pause():
             to_stderr(one_line(text))
 
 

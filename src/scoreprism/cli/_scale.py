@@ -293,12 +293,12 @@ def _require_order(score: str, sums: Sums) -> None:
 
 def _read_sums(files: Sequence[str]) -> dict[str, tuple[Sums, ...]]:
     """Sums added up, score by score; a file that does not fit is named."""
-    from scoreprism._core.progress import tracked
+    from scoreprism._core.progress import track
     from scoreprism.exceptions import InputError
     from scoreprism.scale import Sums
 
     totals: dict[str, Sums] = {}
-    for file in tracked(files, len(files), "sums of files"):
+    for file in track(files, len(files), "sums of files"):
         try:
             part = Sums.from_json(Path(file).read_bytes())
             score = part.settings.score

@@ -91,26 +91,26 @@ def score_law(score: PlaneFunction, plane: Plane) -> ScoreLaw:
         return discrete(score, plane, cells=max(128, 8 * distinct))
     axis = _monotone_axis(score)
     if axis is not None and not _jumps(score, 1 - axis):
-        law = smooth(*_oriented(score, plane, axis))
+        law = smooth(*_orient(score, plane, axis))
         if abs(law.mass.sum() - 1.0) < 1e-6:
-            return _sorted(law._replace(mass=law.mass / law.mass.sum()))
+            return _sort_by_score(law._replace(mass=law.mass / law.mass.sum()))
     for axis in (0, 1):
-        turned, turned_plane = _oriented(score, plane, axis)
+        turned, turned_plane = _orient(score, plane, axis)
         grid = np.linspace(_EDGE, 1.0 - _EDGE, 65)
         table = turned(grid[:, None] + 0.0 * grid, 0.0 * grid[:, None] + grid)
         if (table == table[:, :1]).all():
             found = curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane)  # type: ignore[misc]
-            return sampled(score, plane) if found is None else _sorted(found)
+            return sampled(score, plane) if found is None else _sort_by_score(found)
     return sampled(score, plane)
 
 
-def _sorted(law: ScoreLaw) -> ScoreLaw:
+def _sort_by_score(law: ScoreLaw) -> ScoreLaw:
     """Nodes in increasing order of score, so that C may be interpolated."""
     order = np.argsort(law.score, kind="stable")
     return ScoreLaw(law.score[order], law.calibrated[order], law.mass[order], law.method)
 
 
-def _oriented(score: PlaneFunction, plane: Plane, axis: int) -> tuple[PlaneFunction, Plane]:
+def _orient(score: PlaneFunction, plane: Plane, axis: int) -> tuple[PlaneFunction, Plane]:
     """Exchange the coordinates so that the score is monotone in the first."""
     if axis == 0:
         return score, plane
@@ -285,7 +285,7 @@ def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int =
     None for a score with so many branches that this would take minutes.
     """
     u = (np.arange(points) + 0.5) / points
-    values, given = score(u), _given(plane, u)
+    values, given = score(u), _average_given(plane, u)
     flat = _slope(lambda x, _: score(x), u, u, 1e-7) == 0.0
     branches = [] if flat.all() else _branches(score)
     if len(branches) > 300:
@@ -300,7 +300,7 @@ def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int =
         met = (np.abs(score(root) - target) < 1e-9) & (slope > 0)  # a jump crosses the value without taking it
         share = np.where(met, 1.0 / np.where(met, slope, 1.0), 0.0)
         mass[rows] += share
-        events[rows] += share * _given(plane, root)
+        events[rows] += share * _average_given(plane, root)
     calibrated = np.where(mass > 0, np.clip(events / np.where(mass > 0, mass, 1.0), 0.0, 1.0), given)
     if flat.any():  # a plateau has mass of its own, which drowns the points that only cross its value
         _, code = np.unique(values[flat], return_inverse=True)
@@ -324,7 +324,7 @@ def _branches(score: Callable[[FloatArray], FloatArray]) -> list[tuple[float, fl
     return [(float(a), float(b)) for (a, b), kind in zip(pairwise(ends), kinds, strict=True) if kind != 0 and b > a]
 
 
-def _given(plane: Plane, u: FloatArray) -> FloatArray:
+def _average_given(plane: Plane, u: FloatArray) -> FloatArray:
     """E[Q | u]."""
     nodes, weights = _double_exponential()
     w = np.clip(nodes, _EDGE, 1.0 - _EDGE)

@@ -187,13 +187,13 @@ class SquareLaw(ABC):
         if not callable(score):
             refuse("`score` must be a function of (x1, x2)", type(score).__name__, "For example lambda x1, x2: x1.")
 
-        def checked(x1: FloatArray, x2: FloatArray) -> FloatArray:
+        def check(x1: FloatArray, x2: FloatArray) -> FloatArray:
             values = np.asarray(score(x1, x2), dtype=np.float64)
             if values.size:
                 parse_law(values.reshape(-1), "score(x1, x2)")
             return np.broadcast_to(values, np.broadcast_shapes(x1.shape, x2.shape))
 
-        return score_law(checked, Plane(lambda u, v: sigmoid(self.logit(u, v)), self._density, self._conditional))
+        return score_law(check, Plane(lambda u, v: sigmoid(self.logit(u, v)), self._density, self._conditional))
 
     def population(self, score: Score, loss: str | ProperLoss = "log") -> PopulationTerms:
         """

@@ -152,7 +152,7 @@ class Chain:
             classes=classes,
             backend=next((level.backend for level in given if level.backend), None),
         )
-        laws = [level.changed(name=old.name) for level, old in zip(parsed, given, strict=True)]
+        laws = [level.change(name=old.name) for level, old in zip(parsed, given, strict=True)]
         self.sample, self.levels, self.terms = sample, bring_together(laws), terms
         self.population = population
         self.findings: tuple[Finding, ...] = ()
@@ -287,7 +287,7 @@ class Chain:
 
     def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
         """The terms at one clipping distance."""
-        used = self.clipped(clip)
+        used = self.clip_at(clip)
         losses, extras = used._losses(loss), used._spreads(loss)
         finite = bool(np.isfinite(losses).all())
         said = [] if finite else find_infinite_rows(losses, used, loss, form)
@@ -401,7 +401,7 @@ class Chain:
 
     # ── parts of it ─────────────────────────────────────────────────────────────────────────────────
 
-    def clipped(self, distance: float | None) -> Chain:
+    def clip_at(self, distance: float | None) -> Chain:
         """
         The same with every law kept away from 0 and 1.
 
@@ -419,8 +419,8 @@ class Chain:
             return self
         sample, cells = self.sample, self.sample.cells
         if cells is not None:
-            sample = replace(sample, cells=cells.clipped(distance))
-        return self._with(sample=sample, levels=tuple(level.clipped(distance) for level in self.levels))
+            sample = replace(sample, cells=cells.clip_at(distance))
+        return self._with(sample=sample, levels=tuple(level.clip_at(distance) for level in self.levels))
 
     def take(self, rows: NDArray[Any]) -> Chain:
         """
@@ -445,7 +445,7 @@ class Chain:
             sample=self.sample._taken(some), levels=tuple(level.take(some) for level in self.levels), fit=None
         )
 
-    def renamed(self, names: Sequence[str], levels: Sequence[str]) -> Chain:
+    def rename(self, names: Sequence[str], levels: Sequence[str]) -> Chain:
         """
         The same terms and levels by other names.
 
@@ -463,7 +463,7 @@ class Chain:
         """
         return self._with(
             terms=tuple(term._replace(name=name) for term, name in zip(self.terms, names, strict=True)),
-            levels=tuple(level.changed(name=name) for level, name in zip(self.levels, levels, strict=True)),
+            levels=tuple(level.change(name=name) for level, name in zip(self.levels, levels, strict=True)),
         )
 
     def up_to(self, level: int) -> Chain:
@@ -517,7 +517,7 @@ def bring_together(levels: Sequence[Level]) -> tuple[Level, ...]:
         folds = level.folds
         if folds is not None and folds.ndim == 2 and ndim == 2:
             folds = np.stack([1.0 - folds, folds], axis=2)
-        found.append(level if law is level.law and folds is level.folds else level.changed(law=law, folds=folds))
+        found.append(level if law is level.law and folds is level.folds else level.change(law=law, folds=folds))
     return tuple(found)
 
 

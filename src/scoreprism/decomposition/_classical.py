@@ -94,7 +94,7 @@ class _CorpRows:
 
     @cached_property
     def _found(self) -> RowLosses:
-        losses = Chain.of(self.chain.sample, self.chain.levels, _CORP).clipped(self.clip)._losses(self.loss)
+        losses = Chain.of(self.chain.sample, self.chain.levels, _CORP).clip_at(self.clip)._losses(self.loss)
         return RowLosses(frozen(losses), frozen(np.zeros(losses.shape)))
 
     def __call__(self) -> RowLosses:
@@ -168,7 +168,7 @@ def resolution_decomposition(
             rule = "`calibrated` must have as many classes as the Sample"
             refuse(rule, f"{n_classes(level.law)} and {rows.k}", "Recalibrate all classes.")
         level = level if rows.kept is None else level.take(rows.kept)
-        pair = Chain.of(rows, (Level.of("S", rows.prediction), level.changed(name="C")))
+        pair = Chain.of(rows, (Level.of("S", rows.prediction), level.change(name="C")))
         return pair.with_marginal().decompose(loss, form, clip=clip)
     prediction = GivenLaw("y_proba", parse_law(y_proba, "y_proba"), None, column_names(y_proba))
     source = getattr(calibrated, "law", calibrated)
@@ -188,7 +188,7 @@ def resolution_decomposition(
         classes=classes,
         backend=backend_of(y_proba),
     )
-    pair = Chain.of(sample, (score.changed(name="S"), level.changed(name="C")))
+    pair = Chain.of(sample, (score.change(name="S"), level.change(name="C")))
     return pair.with_marginal().decompose(loss, form, clip=clip)
 
 

@@ -159,7 +159,7 @@ class FiniteModel:
                 f"{n_classes(law)} and {n_classes(self.law)}",
                 "Predict the same outcome.",
             )
-        named = _named(partitions)
+        named = _name_partitions(partitions)
         cells = {name: self.cells(labels, f"partition {name!r}") for name, labels in named.items()}
         self._check_nested(law, cells)
         levels = [("S", law), *((name, self._average(codes)) for name, codes in cells.items())]
@@ -211,7 +211,7 @@ def plain_law(law: FloatArray | IntArray) -> str:
     return plain(law) if np.ndim(law) == 0 else "(" + ", ".join(plain(v) for v in law) + ")"
 
 
-def _named(partitions: Sequence[ArrayLike] | Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+def _name_partitions(partitions: Sequence[ArrayLike] | Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
     if isinstance(partitions, Mapping):
         named = {str(name): labels for name, labels in partitions.items()}
     elif isinstance(partitions, Sequence) and not isinstance(partitions, str):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, parse_share, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.labels import parse_groups
-from scoreprism._core.progress import tracked
+from scoreprism._core.progress import track
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
 from scoreprism._document.model import Cell, make_range
 from scoreprism._document.result import Contributions, Drawable, TermTable
@@ -232,7 +232,7 @@ class Decomposition(Drawable, Noted, TermTable):
             self,
             names=known,
             level_names=levels,
-            chain=None if self.chain is None else self.chain.renamed(names, levels),
+            chain=None if self.chain is None else self.chain.rename(names, levels),
             floored=None if self.floored is None else self.floored._renamed(names, levels),
             muted=tuple(known[self.names.index(term)] for term in self.muted),
             findings=tuple(self._rename_in(one, known, levels) for one in self.findings),
@@ -440,7 +440,7 @@ class Decomposition(Drawable, Noted, TermTable):
         count = int(units.max()) + 1
         draws = (np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(n_resamples))
         work = (fit.refit_term(i, drawn[units] * held.astype(float), self) for drawn in draws)
-        replicates = np.array(list(tracked(work, n_resamples, f"bootstrap of {name}")))
+        replicates = np.array(list(track(work, n_resamples, f"bootstrap of {name}")))
         centred = weight * (self._rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
         found = bca(self.terms[name], replicates, influence, confidence_level)
@@ -758,7 +758,7 @@ class Decomposition(Drawable, Noted, TermTable):
         """
         return {
             "schema_version": SCHEMA_VERSION,
-            "loss": _described(self.loss),
+            "loss": _describe_loss(self.loss),
             "form": self.form,
             "risk": self.risk,
             "residual": self.residual,
@@ -816,7 +816,7 @@ def _least_degenerate(first: Ends, second: Ends) -> float | None:
     return (math.sqrt(first.degenerate) - math.sqrt(second.degenerate)) ** 2
 
 
-def _described(loss: ProperLoss) -> dict[str, Any]:
+def _describe_loss(loss: ProperLoss) -> dict[str, Any]:
     """A loss of the table by name and parameters; any other by its label only."""
     known = LOSSES.get(loss.name) is type(loss)
     return {

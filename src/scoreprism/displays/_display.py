@@ -16,7 +16,7 @@ from scoreprism._document.colours import house_style
 from scoreprism._document.drawing import draws
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
 from scoreprism._parameters import described
-from scoreprism._sample.models import predicted
+from scoreprism._sample.models import apply_model
 from scoreprism._sample.sample import Sample
 from scoreprism.curves import Curve
 from scoreprism.displays._axes import check_axes, open_axes, zoomed
@@ -255,7 +255,7 @@ class CurveDisplay(Display, Generic[C]):
             models = {name or class_of(estimator): estimator}
         scores: dict[str, Any] = {}
         for key, model in models.items():
-            scores[key], labels, *_ = predicted(model, X, y=y)
+            scores[key], labels, *_ = apply_model(model, X, y=y)
             if labels is not None and options.setdefault("classes", list(labels)) != list(labels):
                 rule = "models of one figure must have the same classes, in the same order"
                 refuse(rule, f"{options['classes']} and {list(labels)}", "Draw them one by one.")
@@ -311,7 +311,7 @@ class CurveDisplay(Display, Generic[C]):
         """What the model of a fold says of its own rows, and the options of these rows."""
         test, estimator = fold
         mine, inside = taken(options, test), take_rows(X, test)
-        law, labels, *_ = predicted(estimator, inside, y=take_rows(y, test))
+        law, labels, *_ = apply_model(estimator, inside, y=take_rows(y, test))
         if labels is not None:
             mine["classes"] = list(labels)
         if cls.features and mine.get("q") is None:

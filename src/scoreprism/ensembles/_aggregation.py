@@ -460,7 +460,7 @@ def _actions(
 ) -> Actions:
     """The losses of everything that could be done; stacking where every training part has all classes."""
     sample = fit.sample
-    leave, recalibrate, vector, *_ = chain.clipped(clip)._losses(loss)
+    leave, recalibrate, vector, *_ = chain.clip_at(clip)._losses(loss)
     losses = {"leave": leave, "recalibrate": recalibrate}
     if all(np.unique(fit.rows.codes[rows]).size == sample.k for plan in fit.plans for rows in plan.trains):
         with warnings.catch_warnings():
@@ -468,7 +468,7 @@ def _actions(
             parts = [plan.gather(fit_combiner(Stacking(), ensemble.members, fit.rows, plan)) for plan in fit.plans]
         fits = fits_above(fit, score_law, parts)
         assert fits is not None  # noqa: S101 - the score of an ensemble is always calibrated
-        losses["stack"] = fits.clipped(clip).losses(loss, sample.y)
+        losses["stack"] = fits.clip_at(clip).losses(loss, sample.y)
     losses["keep the vector"] = vector
     moments = Moments.of(np.stack(list(losses.values())), np.empty((0, sample.n)), sample.weight, sample.groups)
     return Actions(tuple(losses), sample.backend, confidence_level, moments)

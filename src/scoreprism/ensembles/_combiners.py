@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from scoreprism._core.checks import listed, parse_law, parse_number, parse_weights, plain, refuse, require_rows
 from scoreprism._core.frames import column_names, columns_of, require_aligned
 from scoreprism._core.labels import distinct
-from scoreprism._core.numerics import FINEST_EDGE, TINY, centered, log_softmax, scaled_axes
+from scoreprism._core.numerics import FINEST_EDGE, TINY, center_logs, log_softmax, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.softmax_map import log_law
@@ -345,7 +345,7 @@ class LogPool(Combiner):
     def _logs(self, laws: FloatArray) -> FloatArray:
         """Centred log-probabilities, shape (M, n, K)."""
         pairs = zip(laws, self.lows_, strict=True)
-        return np.stack([centered(log_law(as_matrix(law), "probability", low)) for law, low in pairs])
+        return np.stack([center_logs(log_law(as_matrix(law), "probability", low)) for law, low in pairs])
 
     def _law(self, laws: FloatArray) -> FloatArray:
         law = np.exp(log_softmax(np.tensordot(self.weights_, self._logs(laws), axes=1)))

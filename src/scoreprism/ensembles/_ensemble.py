@@ -13,7 +13,7 @@ from scoreprism._core.frames import columns_of, require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes, unify
 from scoreprism._findings.finding import Finding
-from scoreprism._fitting.candidates import floored
+from scoreprism._fitting.candidates import keep_from_certainty
 from scoreprism._fitting.crossfit import CrossFit, make_crossfit
 from scoreprism._sample.features import parse_features, score_columns
 from scoreprism._sample.fit_rows import FitRows, warn_of_reversed_scores
@@ -252,5 +252,5 @@ def fit_combiner(combiner: Any, members: FloatArray, data: FitRows, plan: CrossF
         weight = {} if data.weight is None else {"sample_weight": data.weight[train]}
         fitted = clone(combiner).fit(columns[train], codes, **weight)
         law = as_matrix(parse_law(fitted.predict_proba(columns), f"{type(combiner).__name__}.predict_proba"))
-        laws.append(floored(_flat(law), data, train))
+        laws.append(keep_from_certainty(_flat(law), data, train))
     return np.stack(laws)

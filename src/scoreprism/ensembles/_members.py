@@ -21,7 +21,7 @@ from scoreprism._core.checks import (
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
 from scoreprism._findings.finding import Finding
-from scoreprism._sample.models import Scored, parse_models, predicted
+from scoreprism._sample.models import Scored, apply_model, parse_models
 from scoreprism._sample.sample import Sample
 
 _FORMS = "Pass a mapping {'logistic': p1, 'forest': p2} or a list [p1, p2]."
@@ -112,7 +112,7 @@ def _of_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Member
     """The members of a forest or a vote; they know classes by number, the ensemble by label."""
     if X is None:
         refuse("a fitted ensemble must come with `X`", f"{type(model).__name__} and no X", "Pass the features.")
-    _, columns, findings = predicted(model, X, y=y)
+    _, columns, findings = apply_model(model, X, y=y)
     if hasattr(model, "named_estimators_"):
         parts = {str(name): part for name, part in model.named_estimators_.items() if part in model.estimators_}
         table: Any = X
@@ -201,7 +201,7 @@ def _law(part: Any, name: str, X: ArrayLike | None, y: ArrayLike | None) -> Scor
             f"{name!r}, a {type(part).__name__}, and no X",
             "Pass `X` where it is taken, or their predict_proba(X).",
         )
-    return predicted(part, X, y=y)
+    return apply_model(part, X, y=y)
 
 
 def _require_alike(names: tuple[str, ...], laws: list[FloatArray]) -> None:

@@ -214,7 +214,7 @@ def _stage(
         d = decompose_each(chain, {str(loss): loss}, "debiased", clip)[str(loss)]
         best = decompose(sample, loss=loss, clip=clip, **options)
         ends = d.interval("reliability", confidence_level)
-        whole = fit.maps[0].shared(fit.rows).fitted(fit.rows)(fit.rows.score)
+        whole = fit.maps[0].share(fit.rows).fit(fit.rows)(fit.rows.score)
     cost = Amount.of(d._rows[:, 1] - best._rows[:, 1], d._weight, d._groups, confidence_level)
     merged = merged_pairs(fit.rows.score, whole)
     numbers = [d.risk, d.terms["reliability"], ends.low, ends.high, d.terms["refinement"], merged]

@@ -29,7 +29,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.scores import class_labels, cut_rounding
-from scoreprism._sample.staged_models import follow, read_stages, slim, staged_model, transformed
+from scoreprism._sample.staged_models import follow, read_stages, slim, staged_model, transform_features
 from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, get_calibrator
 from scoreprism.ensembles._stage_selection import FAST, RULES, StageSelection, select_along
 from scoreprism.exceptions import LabelError
@@ -209,7 +209,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         """
         check_is_fitted(self, "calibrator_")
         reader, before = staged_model(self.estimator_)
-        law = slim(np.asarray(reader.law(transformed(before, X), self.stage_), dtype=np.float64))
+        law = slim(np.asarray(reader.law(transform_features(before, X), self.stage_), dtype=np.float64))
         name = f"stage {self.stage_:g} of {type(self.estimator_).__name__}"
         return self.calibrator_.predict_proba(cut_rounding(law, name))
 

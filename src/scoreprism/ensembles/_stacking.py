@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_number
-from scoreprism._core.numerics import centered, clipped_sigmoid, log_softmax
+from scoreprism._core.numerics import center_logs, clipped_sigmoid, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._findings.finding import Finding, announce
-from scoreprism._kernels.logistic import fit_logistic, smoothed_targets
+from scoreprism._kernels.logistic import fit_logistic, shrink_targets
 from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import log_law
@@ -114,7 +114,7 @@ def _features(laws: FloatArray, charts: list[Any] | None) -> FloatArray:
     if charts is None:
         return laws.T if laws.ndim == 2 else np.concatenate(list(laws), axis=1)
     columns = [
-        chart(law)[:, None] if isinstance(chart, Chart) else centered(log_law(law, "probability", chart))
+        chart(law)[:, None] if isinstance(chart, Chart) else center_logs(log_law(law, "probability", chart))
         for law, chart in zip(laws, charts, strict=True)
     ]
     return np.concatenate(columns, axis=1)
@@ -129,7 +129,7 @@ def _binary(design: FloatArray, codes: IntArray, weight: FloatArray, ridge: Floa
     even = (design.T * (0.25 * weight)) @ design + penalty
     if fit.converged and not vanishing(curved, even):
         return fit.coefficients[:, None], False
-    smooth = fit_logistic(design.T, smoothed_targets(y, weight), weight, penalty=penalty)
+    smooth = fit_logistic(design.T, shrink_targets(y, weight), weight, penalty=penalty)
     return smooth.coefficients[:, None], True
 
 

@@ -515,10 +515,10 @@ class Folds:
     def recalibrate(self, score: FloatArray, learner: MapLearner) -> FloatArray:
         """The score recalibrated by maps that did not see the row."""
         data = replace(self.rows, score=score)
-        shared, law = learner.shared(data), np.empty(score.shape)
+        shared, law = learner.share(data), np.empty(score.shape)
         for f in range(self.count):
             test = self.fold == f
-            law[test] = shared.fitted(data.part(np.flatnonzero(~test)))(score[test])
+            law[test] = shared.fit(data.part(np.flatnonzero(~test)))(score[test])
         return law
 
     def nested(self, score: FloatArray, learner: MapLearner, loss: ProperLoss) -> FloatArray:
@@ -530,14 +530,14 @@ class Folds:
                 "For example `cv`=5.",
             )
         data = replace(self.rows, score=score)
-        shared = learner.shared(data)
+        shared = learner.share(data)
         lines = np.full((self.count, score.shape[0]), np.nan)
         for f in range(self.count):
             for j in range(f):  # a map without f and j serves both lines
                 rows = np.flatnonzero((self.fold != f) & (self.fold != j))
                 two = np.unique(self.codes[rows]).size > 1
                 # where two folds less leave one class only, the score as it is, off the boundary
-                fitted = shared.fitted(data.part(rows)) if two else partial(clip_law, distance=data.distance)
+                fitted = shared.fit(data.part(rows)) if two else partial(clip_law, distance=data.distance)
                 for line, tested in ((f, j), (j, f)):
                     rows = np.flatnonzero(self.fold == tested)
                     lines[line, rows] = loss.loss(fitted(score[rows]), self.codes[rows])

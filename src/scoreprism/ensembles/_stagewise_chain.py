@@ -583,7 +583,7 @@ def _known(
     levels = [first, *(Level(name, one.law, one.folds) for name, one in zip(names[1:], read.levels, strict=True))]
     chain = Chain(y_true, levels, names=terms, **rows)
     found = chain.decompose(loss, clip=clip)
-    sample, losses = chain.sample, chain.clipped(found.clip)._losses(loss)[1:]
+    sample, losses = chain.sample, chain.clip_at(found.clip)._losses(loss)[1:]
     amounts = [Amount.of(line, sample.weight, sample.groups, confidence_level) for line in losses]
     value, error, low, high = np.array([(a.value, a.std_error, a.low, a.high) for a in amounts]).T
     none = np.zeros(value.size)

@@ -72,7 +72,7 @@ class Monitor:
         elif done > self._done:  # lightgbm goes on counting rounds when no tree can be grown any more
             self._margin = reader.next(self._table, done, self._margin)
         self._done = done
-        return self._judge(reader.linked(self._margin))
+        return self._judge(reader.link(self._margin))
 
     def _judge(self, law: FloatArray) -> bool:
         """Enter the law of the next round; True when the best is `rounds` rounds old."""

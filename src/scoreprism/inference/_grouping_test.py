@@ -18,7 +18,7 @@ from scoreprism._fitting.information import LevelTask
 from scoreprism._fitting.learners import ShiftLearner
 from scoreprism._fitting.score_basis import regress_out, score_basis
 from scoreprism._kernels.term_intervals import tail
-from scoreprism._learners.members import Task, hit_rows, mixed
+from scoreprism._learners.members import Task, mix_laws, observed_probabilities
 from scoreprism._parameters import described
 from scoreprism._sample.features import Features
 from scoreprism._sample.level import FeatureBlock
@@ -129,12 +129,12 @@ def _direction(
 ) -> FloatArray:
     """What learners that start from the calibrated score add to it, by features, on rows they have not seen."""
     data = fit.rows
-    map_ = fit.maps[0].fitted(data.part(learn))
+    map_ = fit.maps[0].fit(data.part(learn))
     weight = None if data.weight is None else data.weight[learn]
     task = Task(features.part(learn), map_(data.score[learn]), data.codes[learn], weight, data.k)
     base = map_(data.score[judge])
     laws = StackedReference(DIRECTION).fit_members(task, rng)(features.part(judge), base)
-    added = mixed(laws, np.full(len(laws), 1.0 / len(laws))) - base
+    added = mix_laws(laws, np.full(len(laws), 1.0 / len(laws))) - base
     spread = base * (1.0 - base)
     step: FloatArray = added / np.maximum(spread, 1e-3)  # as if on the scale of logits: rare classes count as well
     return step[:, None] if step.ndim == 1 else step
@@ -145,7 +145,7 @@ def _gain(fit: ChainFit, codes: IntArray) -> float:
     again = replace(fit, rows=replace(fit.rows, codes=codes), sample=replace(fit.sample, y=codes))
     fitted, _ = again.fit_score()
     law = again.fit_levels(fitted)[0].law
-    gain = np.log(hit_rows([law], codes)[0] / hit_rows([fitted.fitted.law], codes)[0])
+    gain = np.log(observed_probabilities([law], codes)[0] / observed_probabilities([fitted.fitted.law], codes)[0])
     return float(np.average(gain, weights=fit.rows.weight))
 
 
@@ -157,7 +157,7 @@ def _bootstrap(fit: ChainFit, rng: np.random.Generator, count: int, n_jobs: int 
     data, mixture = fit.rows, fit.fit_score()[1].mixture
     assert mixture is not None  # noqa: S101 - it was just made
     share = mixture.shares.mean(axis=(0, 1))
-    law = as_matrix(mixed([one.fitted(data)(data.score) for one in maps], share))
+    law = as_matrix(mix_laws([one.fit(data)(data.score) for one in maps], share))
     streams = rng.spawn(count)
 
     def draw(number: int) -> float:

@@ -13,7 +13,7 @@ from scoreprism._core.checks import listed, plain, refuse
 from scoreprism._core.numerics import TINY, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._findings.finding import Finding
-from scoreprism._kernels.logistic import smoothed_targets
+from scoreprism._kernels.logistic import shrink_targets
 from scoreprism._maps.binary_map import Chart
 from scoreprism._maps.softmax_map import FEATURES, log_law
 from scoreprism._sample.fit_rows import FitRows
@@ -251,7 +251,7 @@ def targets_of(calibrator: Calibrator, data: FitRows) -> tuple[FloatArray, Float
     total = data.total
     events = data.rate * total
     slope = np.where(data.codes == 1, total / (events + 2.0) ** 2, total / (total - events + 2.0) ** 2)
-    return as_matrix(smoothed_targets(data.y, data.weight)), slope
+    return as_matrix(shrink_targets(data.y, data.weight)), slope
 
 
 def make_sandwich(

@@ -16,7 +16,7 @@ from scoreprism.decomposition import Decomposition
 from scoreprism.losses import ProperLoss, get_loss
 
 
-def _tilted(law: FloatArray, power: float, lift: float) -> FloatArray:
+def _tilt(law: FloatArray, power: float, lift: float) -> FloatArray:
     """C ∝ S^power, the last class multiplied by e^lift: lines in log-odds."""
     logs = np.where(law > 0.0, power * np.log(np.where(law > 0.0, law, 1.0)), -np.inf)
     logs[:, -1] += lift
@@ -27,8 +27,8 @@ def _tilted(law: FloatArray, power: float, lift: float) -> FloatArray:
 
 #: Ways to be miscalibrated by t ≥ 0, and the largest t.
 _ALTERNATIVES: dict[str, tuple[Callable[[FloatArray, float], FloatArray], float]] = {
-    "shift": (lambda law, t: _tilted(law, 1.0, t), 50.0),
-    "slope": (lambda law, t: _tilted(law, 1.0 - t, 0.0), 1.0),
+    "shift": (lambda law, t: _tilt(law, 1.0, t), 50.0),
+    "slope": (lambda law, t: _tilt(law, 1.0 - t, 0.0), 1.0),
 }
 
 
@@ -235,7 +235,7 @@ def _from_scores(
     reliability: float, loss: ProperLoss, law: FloatArray, family: str, z: tuple[float, float]
 ) -> tuple[float, int, tuple[str, ...]]:
     """σ of the alternative that has this reliability, and the rows of the most powerful test against it."""
-    calibrated, t = _recalibrated(reliability, loss, law, family)
+    calibrated, t = _find_alternative(reliability, loss, law, family)
     sd = _moments(loss, law, calibrated, calibrated)[1]
     log = get_loss("log")
     (mean, spread), (null, null_spread) = (_moments(log, law, calibrated, under) for under in (calibrated, law))
@@ -245,7 +245,7 @@ def _from_scores(
     return sd, n_test, (f"{what} those of the score{'s' if law.shape[0] > 1 else ''} given",)
 
 
-def _recalibrated(reliability: float, loss: ProperLoss, law: FloatArray, family: str) -> tuple[FloatArray, float]:
+def _find_alternative(reliability: float, loss: ProperLoss, law: FloatArray, family: str) -> tuple[FloatArray, float]:
     """C of the family with E d(S, C) = reliability, and its parameter."""
     from scipy.optimize import brentq
 

@@ -15,7 +15,7 @@ from scoreprism.losses._proper_loss import ProperLoss
 _TERMS = 64  # both series run at arguments up to 1/2: 2^-64 is below rounding
 
 
-def _rising(first: float, count: int) -> FloatArray:
+def _rising_factorials(first: float, count: int) -> FloatArray:
     """(first)_k / k! for k = 0 … count − 1."""
     k = np.arange(1, count)
     return np.concatenate([[1.0], np.cumprod((first + k - 1.0) / k)])
@@ -29,14 +29,14 @@ def _antiderivative(s: FloatArray, b: float) -> FloatArray:
 
 def _lower_half(x: FloatArray, a: float, b: float) -> FloatArray:
     """The power series of the integral at 0, for x ≤ 1/2."""
-    coefficients = _rising(1.0 - b, _TERMS) / (a + np.arange(_TERMS))
+    coefficients = _rising_factorials(1.0 - b, _TERMS) / (a + np.arange(_TERMS))
     series: FloatArray = x**a * np.polyval(coefficients[::-1], x)
     return series
 
 
 def _upper_half(rest: FloatArray, a: float, b: float) -> FloatArray:
     """The same from 1/2 on, expanded at 1; `rest` is 1 − x ≤ 1/2."""
-    c = _rising(1.0 - a, _TERMS)
+    c = _rising_factorials(1.0 - a, _TERMS)
     k = np.arange(2, _TERMS)
     tail = c[2:] / (b + k)
     fixed = float(np.sum(tail * 0.5 ** (b + k))) + float(_lower_half(np.array([0.5]), a, b)[0])

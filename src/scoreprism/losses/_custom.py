@@ -67,8 +67,8 @@ class _CustomLoss(ProperLoss):
         worst = np.argmin(risk - entropy)
         if risk[worst] - entropy[worst] < -_TOLERANCE * max(1.0, abs(entropy[worst])):
             raise ImproperLossError(
-                f"the loss {self._label!r} is not proper: predicting {_said(as_matrix(p)[worst])} when "
-                f"{_said(as_matrix(q)[worst])} holds has expected loss {risk[worst]:.4g}, less than the "
+                f"the loss {self._label!r} is not proper: predicting {_write_law(as_matrix(p)[worst])} when "
+                f"{_write_law(as_matrix(q)[worst])} holds has expected loss {risk[worst]:.4g}, less than the "
                 f"{entropy[worst]:.4g} of the truth itself. Use a proper loss such as 'brier' or 'log'."
             )
         return np.maximum(risk - entropy, 0.0)
@@ -213,7 +213,7 @@ def _directional(function: Callable[[FloatArray], FloatArray], p: FloatArray, di
         row = int(np.flatnonzero(rough & ~infinite)[0])
         raise InputError(
             "the entropy must have a numerical derivative of eight digits",
-            f"fewer at {_said(p[row])}, on or near the boundary of the simplex",
+            f"fewer at {_write_law(p[row])}, on or near the boundary of the simplex",
             "Pass `gradient`=, the row-wise gradient of the entropy.",
         )
     return np.where(still, 0.0, np.where(infinite, np.inf, slope))
@@ -249,7 +249,7 @@ def _central(
         ahead, behind = function(p + step * direction), function(p - step * direction)
         table.append((ahead - behind) / (2.0 * step[:, 0]))
     slope, gap = _neville(table, 2)
-    return slope, gap + _rounding(at, slope) / (room * _CENTRAL[5])
+    return slope, gap + _bound_rounding(at, slope) / (room * _CENTRAL[5])
 
 
 def _forward(
@@ -257,10 +257,10 @@ def _forward(
 ) -> tuple[FloatArray, FloatArray]:
     """Forward differences, and their error."""
     slope, gap = _neville([(function(p + h * direction) - at) / h for h in _FORWARD], 1)
-    return slope, gap + _rounding(at, slope) / _FORWARD[5]
+    return slope, gap + _bound_rounding(at, slope) / _FORWARD[5]
 
 
-def _rounding(at: FloatArray, slope: FloatArray) -> FloatArray:
+def _bound_rounding(at: FloatArray, slope: FloatArray) -> FloatArray:
     """How far a value is off: its own rounding, and that of the probabilities times the slope."""
     return np.finfo(float).eps * (np.abs(at) + np.abs(slope))
 
@@ -285,7 +285,7 @@ def _trial_laws(k: int) -> FloatArray:
     return np.concatenate([cloud, vertices, np.full((1, k), 1 / k)])
 
 
-def _said(law: FloatArray) -> str:
+def _write_law(law: FloatArray) -> str:
     if law.shape[0] == 2:
         return f"{law[1]:.4g}"
     return "(" + ", ".join(f"{v:.4g}" for v in law) + ")"
@@ -353,7 +353,7 @@ miscalibration; use a proper loss such as 'brier' or 'log'.
     if not np.isfinite(own).all():
         q = laws[int(np.flatnonzero(~np.isfinite(own))[0])]
         raise ImproperLossError(
-            f"the loss is not proper: at the law {_said(q)} inside the simplex the truth has infinite risk."
+            f"the loss is not proper: at the law {_write_law(q)} inside the simplex the truth has infinite risk."
         )
     gain = own[:, None] - risks
     worst = np.unravel_index(int(np.argmax(gain)), gain.shape)
@@ -361,8 +361,8 @@ miscalibration; use a proper loss such as 'brier' or 'log'.
         q, p = laws[worst[0]], predictions[worst[1]]
         when = "P(Y=1)" if k == 2 else "the law of Y"
         raise ImproperLossError(
-            f"the loss is not proper: when {when} = {_said(q)}, predicting {_said(p)} has expected loss "
-            f"{risks[worst]:.4g}, less than the {own[worst[0]]:.4g} of predicting {_said(q)} itself. "
+            f"the loss is not proper: when {when} = {_write_law(q)}, predicting {_write_law(p)} has expected loss "
+            f"{risks[worst]:.4g}, less than the {own[worst[0]]:.4g} of predicting {_write_law(q)} itself. "
             "A decomposition would credit miscalibration; use a proper loss such as 'brier' or 'log'."
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism._core.checks import listed, parse_clip, refuse
 from scoreprism._core.numerics import clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, clip_law
-from scoreprism._kernels.logistic import fit_logistic, separated
+from scoreprism._kernels.logistic import find_separation, fit_logistic
 from scoreprism.metrics._estimate import Absent, Estimate, Inference, Wald
 from scoreprism.metrics._metric import ONE_CLASS, metric
 from scoreprism.metrics._rows import Rows
@@ -49,7 +49,7 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
             f"{rows.n} rows with the score {rows.law[0]:.6g}",
             "Use calibration_in_the_large.",
         )
-    if separated(x, y):
+    if find_separation(x, y):
         refuse(
             f"{name} must have scores of events and non-events that overlap, because it is infinite otherwise",
             f"a score that separates the {int(y.sum())} events from the {int((1 - y).sum())} others",

@@ -22,7 +22,7 @@ from scoreprism._core.workers import one_thread
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.crossfit import REFITS
-from scoreprism._sample.models import predicted
+from scoreprism._sample.models import apply_model
 from scoreprism._sample.sample import Sample, drop_absent_rows
 from scoreprism._sample.scores import count_rows
 from scoreprism._spelling import mark
@@ -114,8 +114,8 @@ class Pipeline:
     def _score(self, model: Any) -> tuple[Sample, Sample]:
         """The scored samples; a classifier that has seen these rows is warned of."""
         y, test_y = labels_of(self.calibration), labels_of(self.test)
-        law, classes, *_ = predicted(model, self.calibration.X, y=y)
-        test_law = predicted(model, self.test.X, y=test_y).law
+        law, classes, *_ = apply_model(model, self.calibration.X, y=y)
+        test_law = apply_model(model, self.test.X, y=test_y).law
         if classes is None:
             rule = "a classifier must tell the labels of its probabilities in classes_"
             refuse(rule, f"{type(model).__name__}, which does not", "Wrap it in a class that does.")

@@ -77,7 +77,7 @@ class Setup:
     def measure(self, chain: Chain) -> FloatArray:
         """For each loss the means that terms and gains are linear in: losses of all levels, spreads above the first."""
         clip = self.pipeline.clip
-        used, lines = chain.clipped(clip), []
+        used, lines = chain.clip_at(clip), []
         for loss in self.pipeline.losses.values():
             losses = used._losses(loss)
             if np.isinf(losses[1:]).any():

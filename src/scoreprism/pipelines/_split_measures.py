@@ -33,11 +33,11 @@ class RegressionMap:
     name: str
     estimator: Any
 
-    def shared(self, data: FitRows) -> RegressionMap:
+    def share(self, data: FitRows) -> RegressionMap:
         """Nothing is shared."""
         return self
 
-    def fitted(self, data: FitRows) -> Map:
+    def fit(self, data: FitRows) -> Map:
         """The regression fitted on some rows; what it says beyond 0 and 1 is cut."""
         weighted = {} if data.weight is None else {"sample_weight": data.weight}
         model = clone(self.estimator).fit(data.score[:, None], data.y, **weighted)
@@ -88,7 +88,7 @@ class Judge:
         )
         chain, floors = fit.link(fit.fit_score()[0], ()), self._floors(fit, seed)
         lcs = test.mean(chain.divergences(get_loss("brier"))[0])
-        used = chain.clipped(self.clip)
+        used = chain.clip_at(self.clip)
         return [
             {"loss": name, **_measure(used, loss), "lcs": lcs, "noise_floor": floors[name]}
             for name, loss in self.losses.items()
@@ -114,7 +114,7 @@ class Judge:
             return fit.fit_score()[0].fitted.law
         rows = fit.calibration
         assert rows is not None  # noqa: S101 - there always is a calibration part
-        return self.maps[0].shared(rows).fitted(rows)(fit.rows.score)
+        return self.maps[0].share(rows).fit(rows)(fit.rows.score)
 
     def _clipped(self, law: FloatArray) -> FloatArray:
         return law if self.clip is None else clip_law(law, self.clip)

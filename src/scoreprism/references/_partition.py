@@ -192,7 +192,7 @@ def _half(
     """Regions grown on the rows that are not tested, judged on those that are."""
     from sklearn.tree import DecisionTreeRegressor
 
-    features = Encoder.fitted(table)(table).design.T
+    features = Encoder.fit(table)(table).design.T
     map_ = get_calibrator(calibrator).fit(s[~tested], y[~tested])
     c = map_.calibrate(s)
     region = np.zeros(y.size, dtype=np.intp)

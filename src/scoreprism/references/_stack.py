@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from scoreprism._core.checks import parse_choice, parse_law, parse_weights, refuse, require_rows
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, n_classes
-from scoreprism._learners.members import MEMBERS, Fitted, Task, hit_rows, mixed, mixing_weights
+from scoreprism._learners.members import MEMBERS, Fitted, Task, mix_laws, mixing_weights, observed_probabilities
 from scoreprism._sample.features import Encoder, Features, parse_features, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import Split, make_folds
@@ -128,7 +128,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         base = self._base(y_proba, codes.size)
         self._given = y_proba is not None
         columns = self._columns(table, base)
-        self._encoder = Encoder.fitted(columns)
+        self._encoder = Encoder.fit(columns)
         whole = Task(self._encoder(columns), base, codes, weight, k)
         rng = np.random.default_rng(self.random_state)  # type: ignore[arg-type]
         folds = make_folds(self.cv, FitRows(base, codes, weight, k, "probability"), rng)
@@ -143,7 +143,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for train, test in folds:
             held = task.part(test)
             laws = self.fit_members(task.part(train), rng)(held.features, held.base)
-            found.append(hit_rows(laws, held.codes))
+            found.append(observed_probabilities(laws, held.codes))
         hits = np.ones((found[0].shape[0], task.codes.shape[0]))
         for (_, test), rows in zip(folds, found, strict=True):
             hits[:, test] = rows
@@ -190,7 +190,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         base = self._base(y_proba, rows)
         features = self._encoder(self._columns(table, base))
-        return as_matrix(mixed(self._predict(features, base), self.weights_))
+        return as_matrix(mix_laws(self._predict(features, base), self.weights_))
 
     def predict(self, X: ArrayLike, *, y_proba: ArrayLike | None = None) -> NDArray[Any]:
         """

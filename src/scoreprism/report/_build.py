@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_share, plain, refuse
-from scoreprism._core.progress import tracked
+from scoreprism._core.progress import track
 from scoreprism._core.simplex import ArrayLike, as_vector
 from scoreprism._document.model import Origin, Section
 from scoreprism._document.versions import versions
@@ -199,7 +199,7 @@ def fit_case(
     fits = share_folds(fits)
     floors = find_floors([fit.sample for fit in fits], losses.values(), clip)
     subjects: dict[str, RowSubject] = {}
-    for fit, heard in tracked(zip(fits, said, strict=True), len(fits), "models"):
+    for fit, heard in track(zip(fits, said, strict=True), len(fits), "models"):
         subjects[fit.sample.name] = fit_subject(
             fit, losses, clip=clip, floors=floors, level=level, seed=seed, maps=maps, heard=heard
         )
@@ -212,7 +212,7 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
     wanted = [key for key in _MAKERS if key in asked]
     made: dict[str, Section | None] = {}
     with collect_findings() as found:
-        for key in tracked(wanted, len(wanted), "report"):
+        for key in track(wanted, len(wanted), "report"):
             made[key] = _MAKERS[key](case)
         columns = find_columns(case) if "segments" in asked else {}
         made["segments"] = by_segment(case, columns)
@@ -395,7 +395,7 @@ def summarize_sums(
     losses = parse_losses(list(next(iter(given.values()))[0].settings.losses) if loss is None else several)  # type: ignore[arg-type]
     confidence = parse_confidence(confidence_level)
     subjects: dict[str, SumSubject] = {}
-    for name, sums in tracked(given.items(), len(given), "models"):
+    for name, sums in track(given.items(), len(given), "models"):
         subjects[name] = fit_sums(name, sums, losses, confidence, random_state)
     share = parse_share(min_gain, "min_gain")
     case = Case(subjects, losses, confidence, random_state, share, tuple(notes), tuple(findings))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.progress import tracked
+from scoreprism._core.progress import track
 from scoreprism._document.model import Block, Callout, Range, Section, Table, make_range, make_table
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import plural, write_percent
@@ -122,7 +122,7 @@ def feature_gains(case: Case, model: RowSubject, *, first: bool = True) -> tuple
     most = MOST_FEATURES if first else _OTHERS
     chosen = range(len(names)) if len(names) <= most else _first(model, most)
     found, failed = [], {}
-    for j in tracked(chosen, len(chosen), "features"):
+    for j in track(chosen, len(chosen), "features"):
         column = FeatureBlock("Q", features.columns[j], [features.columns[j]])
         try:
             found.append((names[j], *_alone(case, model, sample, column, None if first else 1)))
@@ -165,7 +165,7 @@ def _first(model: RowSubject, most: int) -> list[int]:
 
     features = model.features
     assert features is not None  # noqa: S101 - the section asks for them
-    codes = Encoder.fitted(features.columns)(features.columns).codes.T
+    codes = Encoder.fit(features.columns)(features.columns).codes.T
     trees = ExtraTreesRegressor(100, max_depth=6, min_samples_leaf=20, random_state=model.seed)
     used = trees.fit(codes, as_residual(model)).feature_importances_
     return sorted(np.argsort(-used)[:most].tolist())

@@ -126,7 +126,7 @@ def readable(columns: Sequence[NDArray[Any]], names: Sequence[str]) -> tuple[Flo
                 parts.append(gone.astype(np.float64))
                 said.append(Condition(name, missing=True))
             continue
-        kind = Categorical.fitted(values)
+        kind = Categorical.fit(values)
         for level in kind.levels[:1] if kind.contrast else kind.levels:
             parts.append((values == level).astype(np.float64))
             said.append(Condition(name, category=str(level)))

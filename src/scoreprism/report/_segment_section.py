@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.labels import distinct, key_order
-from scoreprism._core.progress import tracked
+from scoreprism._core.progress import track
 from scoreprism._document.model import Block, Callout, Figure, Section, Table, make_range, make_table
 from scoreprism._estimation.decompose_by import decompose_segments
 from scoreprism._findings.finding import Finding, of_severity
@@ -402,7 +402,7 @@ def _of_sums(case: Case, model: SumSubject, partial: Sums, column: str) -> Segme
     floor = None if twin is None else twin.clip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)
-        for i in tracked(chosen, len(chosen), f"maps by {column}"):
+        for i in track(chosen, len(chosen), f"maps by {column}"):
             label = MISSING if labels[i] is None else labels[i]
             part = partial.select(**{column: labels[i]}).pool()
             try:

@@ -15,7 +15,7 @@ from scoreprism._core.numerics import clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
 from scoreprism._findings.finding import Finding, collect_findings
 from scoreprism._kernels.binomial import rate_interval
-from scoreprism._kernels.logistic import fit_logistic, separated
+from scoreprism._kernels.logistic import find_separation, fit_logistic
 from scoreprism._kernels.term_intervals import tail
 from scoreprism.curves import ReliabilityCurve, ScoreDistribution
 from scoreprism.inference import TestResult
@@ -286,7 +286,7 @@ def _slope(cells: SummedScores) -> Estimate | None:
     held = cells.weight.ravel() > 0.0
     y = np.repeat([0.0, 1.0], cells.weight.shape[1])[held]
     odds = log_odds(cells.lines.ravel()[held], EDGE)
-    if np.ptp(odds) < 1e-6 or separated(odds, y):
+    if np.ptp(odds) < 1e-6 or find_separation(odds, y):
         return None
     share = cells.weight.ravel()[held] / cells.weight.sum()
     squares = cells.squares.ravel()[held] / float(cells.weight.sum()) ** 2

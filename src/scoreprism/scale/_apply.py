@@ -213,7 +213,7 @@ class _SearchTerm(SqlTerm):
             stride = 1 << (depth - 1 - level)
             cut = self._item(cuts[stride - 1 :: 2 * stride], index)
             step = f"CASE WHEN {self.text} >= {cut.text} THEN 1 ELSE 0 END"
-            index = self._with(f"(2 * {index} + {step})").kept().text
+            index = self._with(f"(2 * {index} + {step})").reuse().text
         return index
 
     def _item(self, values: Sequence[float], index: str) -> SqlTerm:

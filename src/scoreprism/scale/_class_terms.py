@@ -13,7 +13,7 @@ import numpy as np
 
 from scoreprism._core.checks import plain, refuse
 from scoreprism._core.labels import key_order
-from scoreprism._core.progress import tracked
+from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._findings.finding import Finding
 from scoreprism._fitting.chain_fit import expect_surprises, find_overfit
@@ -93,7 +93,7 @@ def _fit(
     home = _assign_folds(facts, rows, labels)
     ready = with_home(rows, labels)
     fitting = ScalingFit(ready, facts, home, request.scaling)
-    passes = 2 + sum(1 for _ in tracked(fitting.steps(), _EXPECTED, "passes over the data"))
+    passes = 2 + sum(1 for _ in track(fitting.steps(), _EXPECTED, "passes over the data"))
     maps, common = fitting.maps, request.scaling.map(fitting.common, rows.k)
     parameters = {"slopes": common.slope.tolist(), "intercepts": common.intercept.tolist()}
     loss, sums = request.loss, _sum_terms(ready, maps, request.loss, request.clip)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_count, parse_random_state, plain, refuse
-from scoreprism._core.progress import tracked
+from scoreprism._core.progress import track
 from scoreprism._core.source_files import verify_files
 from scoreprism._fitting.chain_fit import parse_loss, parse_losses
 from scoreprism._kernels.term_intervals import FORMS
@@ -131,7 +131,7 @@ def aggregate(
     total: Sums | None = None
     seen = Seen()
     frames, many = list_parts(data, engine)
-    for part in tracked(frames, many, "sums of files" if many > 1 else "sums"):
+    for part in track(frames, many, "sums of files" if many > 1 else "sums"):
         sums = _sum_part(part, roles, losses, count, distance, seen)
         total = sums if total is None else total + sums
         require_few_groups(total)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.progress import tracked
+from scoreprism._core.progress import track
 from scoreprism._document.result_json import SCALE, encode, fitting_together, read_summary, require_kinds
 from scoreprism._findings.finding import Finding
 from scoreprism.decomposition import Chain, Decomposition, SegmentDecompositions
@@ -311,7 +311,7 @@ def attach_parts(
     """Decompose the segments or periods of a whole; those that cannot be decomposed are kept with the reason."""
     each: dict[Any, Decomposition] = {}
     skipped: dict[Any, str] = {}
-    for label, part in tracked(iter(parts.items()), len(parts), what):
+    for label, part in track(iter(parts.items()), len(parts), what):
         short = label[0] if len(label) == 1 else label
         try:
             each[short] = fit(part)
