@@ -163,7 +163,7 @@ def test_groups_keep_their_meaning(data, table):
     months = table.group_by(pl.col("day").dt.strftime("%Y-%m")).len().rows()
     assert counts["segments-1-3"] == dict(months)
     assert [row["period"] for row in tables["drift-1-3"]["rows"]] == ["2026-02", "2026-03", "2026-04"]
-    assert {row["against"] for row in tables["drift-1-3"]["rows"]} == {"2026-01"}
+    assert {row["baseline"] for row in tables["drift-1-3"]["rows"]} == {"2026-01"}
     part = table.filter(pl.col("side") == "left")
     left = scale.decompose(part, target="y", score="p", loss="log")
     row = tables["segments-1-1"]["rows"][0]

@@ -187,7 +187,7 @@ def test_periods_are_compared_with_the_first(full):
     names = _column(_table(full, "segments", "segments-1-2"), "segment")
     assert len(names) > 2
     assert _column(tables[0], "period") == names[1:]
-    assert set(_column(tables[0], "against")) == {names[0]}
+    assert set(_column(tables[0], "baseline")) == {names[0]}
     changes = _found(full, "changed")
     assert [one.facts["before"] for one in changes] == [names[0]] * 2
     assert all(one.n == len(names) - 1 for one in changes)

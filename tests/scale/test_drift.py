@@ -56,11 +56,11 @@ def test_changes_add_up_to_that_of_the_loss(found, drift):
 
 
 @pytest.mark.parametrize(
-    ("against", "pairs"),
+    ("baseline", "pairs"),
     [("previous", ((1, 0), (2, 1))), ("first", ((1, 0), (2, 0))), (1, ((0, 1), (2, 1))), (2, ((0, 2), (1, 2)))],
 )
-def test_what_is_compared_with_what(found, against, pairs):
-    assert found.drift(against).pairs == pairs
+def test_what_is_compared_with_what(found, baseline, pairs):
+    assert found.drift(baseline).pairs == pairs
 
 
 def test_a_period_may_be_called_first():
@@ -165,7 +165,7 @@ def test_periods_are_in_order_when_segments_start_at_different_times():
     [
         (
             lambda found: found.drift("last"),
-            r"against must be one of previous, first, or a period: 0, 1, 2; got 'last'",
+            r"baseline must be one of previous, first, or a period: 0, 1, 2; got 'last'",
         ),
         (lambda found: found.drift().interval("grouping", 1), r"term must be one of"),
         (lambda found: found.drift().interval("loss", 0), r"the period must be one of 1, 2; got 0"),
@@ -187,7 +187,7 @@ def test_one_period_is_no_drift():
 def test_frame_and_json_hold_every_change(drift):
     frame = drift.to_frame("polars")
     assert frame.shape == (6, 10)
-    assert frame.columns == ["period", "against", "term", "before", "after", "change", "low", "high", "p", "p_holm"]
+    assert frame.columns == ["period", "baseline", "term", "before", "after", "change", "low", "high", "p", "p_holm"]
     assert np.allclose(frame["after"] - frame["before"], frame["change"])
     read = json.loads(drift.to_json())
     assert [line["change"] for line in read["changes"]] == frame["change"].to_list()
@@ -354,6 +354,17 @@ def test_figure_shows_the_numbers(found, drift):
     assert np.allclose(
         ends, [found.periods[2].interval("reliability").low, found.periods[2].interval("reliability").high]
     )
+
+
+def test_parts_of_a_change_have_a_figure(drift):
+    parts = drift.mix()
+    display = parts.plot()
+    assert [ax.get_title("left") for ax in display.axes_] == ["mix", "law"]
+    for line, bars, name in zip(display.line_, display.interval_, parts.names, strict=True):
+        assert np.allclose(line.get_ydata(), parts.value[name])
+        assert np.allclose(
+            [segment[:, 1] for segment in bars.get_segments()], np.column_stack([parts.low[name], parts.high[name]])
+        )
 
 
 @pytest.mark.parametrize("count", [2, 12, 60])

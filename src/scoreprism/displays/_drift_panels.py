@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from scoreprism.displays._axes import check_axes, take_grid
 from scoreprism.displays._display import ResultDisplay, register
 from scoreprism.displays._figure_text import inches, legend, root_figure, shortened
 from scoreprism.displays._style import Canvas, Inks
-from scoreprism.scale import Drift
+from scoreprism.scale import Drift, Shifts
 
 #: More periods than this have a band instead of bars, and no mark on every one of them.
 _BARS = 26
@@ -74,7 +74,8 @@ class DriftDisplay(ResultDisplay[Drift]):
 
     def __init__(self, result: Drift) -> None:
         super().__init__(result)
-        labels = [*result.periods.decompositions, *result.periods.skipped]
+        self._skipped: Collection[Any] = result.periods.skipped
+        labels = [*result.periods.decompositions, *self._skipped]
         self._labels = sorted((label for label in labels if label is not None), key=key_order)
         self.axes_: list[Canvas] = []
         self.line_: list[Any] = []
@@ -105,7 +106,7 @@ class DriftDisplay(ResultDisplay[Drift]):
         display
             Itself, with ``axes_``, ``figure_`` and the artists.
         """
-        known, confidence = (Drift.LOSS, *self.result.names), parse_confidence(confidence_level)
+        known, confidence = self.names, parse_confidence(confidence_level)
         shown = known if terms is None else [parse_choice(term, known, "each term") for term in terms]
         tracks = [self._track(name, confidence) for name in shown]
         if not tracks or not all(np.isfinite(track.value).any() for track in tracks):
@@ -210,7 +211,7 @@ class DriftDisplay(ResultDisplay[Drift]):
         last.set_xlabel("period", fontsize=7 if self._low else None)
         for panel in self.axes_[:-1]:
             panel.tick_params(axis="x", which="both", labelbottom=False, length=0)
-        gone = [i for i, label in enumerate(self._labels) if label in self.result.periods.skipped]
+        gone = [i for i, label in enumerate(self._labels) if label in self._skipped]
         look = {"color": inks.quiet, "markersize": 5, "clip_on": False, "transform": last.get_xaxis_transform()}
         self.skipped_ = last.plot(gone, [0.0] * len(gone), "x", **look) if gone else []  # an empty line has a place too
         if self._low:
@@ -224,7 +225,7 @@ class DriftDisplay(ResultDisplay[Drift]):
             handles, words = [], []
         if any(np.isfinite(mark.get_ydata()).any() for mark in self.changed_):
             handles.append(self.changed_[0])
-            words.append("changed" if self._low else f"changed from {self._against} (Holm p < {MARKED:g})")
+            words.append("changed" if self._low else f"changed from {self._baseline_name} (Holm p < {MARKED:g})")
         if self.skipped_:
             handles.append(self.skipped_[0])
             words.append("left out")
@@ -235,10 +236,10 @@ class DriftDisplay(ResultDisplay[Drift]):
             legend(self.axes_[-1], inks, handles, words)
 
     @property
-    def _against(self) -> str:
-        given = self.result.against
-        named = {"previous": "the period before", "first": "the first period"}
-        return named.get(given, str(given)) if given in Drift.AGAINST else str(given)
+    def _baseline_name(self) -> str:
+        baseline = self.result.baseline
+        rules = {"previous": "the period before", "first": "the first period"}
+        return rules.get(baseline, str(baseline)) if baseline in Drift.BASELINES else str(baseline)
 
     @property
     def _loss(self) -> str:
@@ -254,4 +255,31 @@ def _estimate(found: Any, name: str, confidence_level: float) -> tuple[float, In
     return found.risk, Interval(found.risk - margin, found.risk + margin, confidence_level, "clt")
 
 
+class ShiftDisplay(DriftDisplay):
+    """The parts of a change over the periods, each in a panel of its own; made by ``Shifts.plot()``."""
+
+    result: Any
+
+    def __init__(self, result: Shifts) -> None:
+        ResultDisplay.__init__(self, result)  # type: ignore[misc]
+        self._skipped = ()
+        self._labels = [after for after, _ in result.pairs]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the panels."""
+        return list(self.result.names)
+
+    def _track(self, name: str, confidence_level: float) -> Track:
+        parts = self.result
+        return Track(name, parts.value[name], parts.low[name], parts.high[name], np.full(len(self._labels), np.nan))
+
+    def _baseline(self, axes: Canvas, inks: Inks, track: Track) -> None:
+        """The parts of a baseline are 0, which has a line already."""
+
+    def _explain(self, inks: Inks, confidence_level: float) -> None:
+        super()._explain(inks, self.result.confidence_level)
+
+
 register(DriftDisplay, Drift)
+register(ShiftDisplay, Shifts)

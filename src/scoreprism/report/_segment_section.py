@@ -273,7 +273,7 @@ def _show_drift(case: Case, drift: Drift, key: str, title: str) -> list[Block]:
             make_range(i.low, i.high, c) if math.isfinite(c) else None for i, c in zip(known, changes, strict=True)
         ]
         rows.append((str(after), str(before), *cells))
-    columns = [("period", "period", "text"), ("against", "against", "text")]
+    columns = [("period", "period", "text"), ("baseline", "baseline", "text")]
     columns += [(name, name, "signed") for name in drift.names]
     note = f"Change of each term with its {write_percent(case.level)} interval, each by itself."
     heading = write_title(f"Change of the terms of the {case.loss} loss, {title[:1].lower()}{title[1:]}", mark)

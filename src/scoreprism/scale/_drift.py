@@ -35,7 +35,7 @@ class Drift(Drawable, LineTable):
         One decomposition per period, by laws of its own.
     pairs : tuple of pairs
         Each period that is compared, and the one it is compared with.
-    against : object
+    baseline : object
         "previous", "first" or the period that all others are compared with.
 
     Examples
@@ -54,12 +54,12 @@ class Drift(Drawable, LineTable):
 
     periods: SegmentDecompositions
     pairs: tuple[tuple[Any, Any], ...]
-    against: Any = "previous"
-    AGAINST: ClassVar = ("previous", "first")  # rules for what a period is compared with
+    baseline: Any = "previous"
+    BASELINES: ClassVar = ("previous", "first")  # rules for what a period is compared with
     LOSS: ClassVar = "loss"  # the loss itself, among the terms
 
     @classmethod
-    def of(cls, periods: SegmentDecompositions, against: Any = "previous") -> Drift:
+    def of(cls, periods: SegmentDecompositions, baseline: Any = "previous") -> Drift:
         """
         Compare periods with each other; rows without a period are left out.
 
@@ -67,7 +67,7 @@ class Drift(Drawable, LineTable):
         ----------
         periods : SegmentDecompositions
             One decomposition per period.
-        against : {"previous", "first"} or period, default="previous"
+        baseline : {"previous", "first"} or period, default="previous"
             What each period is compared with: the one before, the first, or one that is named.
 
         Returns
@@ -79,13 +79,13 @@ class Drift(Drawable, LineTable):
         if len(labels) < 2:
             left = f", {len(periods.skipped)} left out" if periods.skipped else ""
             refuse("drift must have at least two periods", f"{len(labels)}{left}", "Add the sums of further periods.")
-        return cls(periods.names, periods._backend, periods, tuple(_pair_periods(labels, against)), against)
+        return cls(periods.names, periods._backend, periods, tuple(_pair_periods(labels, baseline)), baseline)
 
     @property
     def floored(self) -> Drift | None:
         """The same with scores kept away from 0 and 1, if the loss of a period is infinite; otherwise None."""
         twins = self.periods.floored
-        return None if twins is None else Drift(self.names, self._backend, twins, self.pairs, self.against)
+        return None if twins is None else Drift(self.names, self._backend, twins, self.pairs, self.baseline)
 
     def _twin(self) -> TermTable | None:
         return self.floored
@@ -205,7 +205,7 @@ class Drift(Drawable, LineTable):
     # ── tables ──────────────────────────────────────────────────────────────────────────────────────
 
     def _columns(self) -> dict[str, list[Any]]:
-        heads = ("period", "against", "term", "before", "after", "change", "low", "high", "p", "p_holm")
+        heads = ("period", "baseline", "term", "before", "after", "change", "low", "high", "p", "p_holm")
         columns: dict[str, list[Any]] = {head: [] for head in heads}
         terms = (Drift.LOSS, *self.names)
         tests = {name: (self.pvalues(name, adjusted=False), self.pvalues(name)) for name in terms}
@@ -226,7 +226,7 @@ class Drift(Drawable, LineTable):
         """One line for each period, for readers."""
         columns: dict[str, list[Any]] = {
             "period": [str(after) for after, _ in self.pairs],
-            "against": [str(before) for _, before in self.pairs],
+            "baseline": [str(before) for _, before in self.pairs],
             "rows": [self.periods[after].n for after, _ in self.pairs],
         }
         for name in (Drift.LOSS, *self.names):
@@ -249,7 +249,7 @@ class Drift(Drawable, LineTable):
         first = next(iter(self.periods.decompositions.values()))
         return {
             "loss": str(first.loss),
-            "against": self.against,
+            "baseline": self.baseline,
             "names": list(self.names),
             "changes": self._lines(),
             "skipped": {str(period): why for period, why in self.periods.skipped.items()},
@@ -259,7 +259,7 @@ class Drift(Drawable, LineTable):
         first = next(iter(self.periods.decompositions.values()))
         words = {"previous": "the period before", "first": "the first period"}
         mark = f", {first._mark}" if first._mark else ""
-        which = words.get(str(self.against), f"period {plain(self.against)}")
+        which = words.get(str(self.baseline), f"period {plain(self.baseline)}")
         return f"{first.loss!s} loss, changes from {which}{mark}"
 
     def _footer(self) -> list[str]:
@@ -342,11 +342,11 @@ def _pvalue(after: TermBracket, before: TermBracket) -> float:
 # ── what is compared with what ──────────────────────────────────────────────────────────────────────
 
 
-def _pair_periods(labels: Sequence[Any], against: Any) -> list[tuple[Any, Any]]:
-    if isinstance(against, str) and against in Drift.AGAINST and against not in labels:
-        bases = labels[:-1] if against == "previous" else [labels[0]] * (len(labels) - 1)
+def _pair_periods(labels: Sequence[Any], baseline: Any) -> list[tuple[Any, Any]]:
+    if isinstance(baseline, str) and baseline in Drift.BASELINES and baseline not in labels:
+        bases = labels[:-1] if baseline == "previous" else [labels[0]] * (len(labels) - 1)
         return list(zip(labels[1:], bases, strict=True))
-    if against not in labels:
-        rule = f"against must be one of {', '.join(Drift.AGAINST)}, or a period: {listed(map(plain, labels))}"
-        refuse(rule, plain(against), "Write a period as it stands in periods.")
-    return [(label, against) for label in labels if label != against]
+    if baseline not in labels:
+        rule = f"baseline must be one of {', '.join(Drift.BASELINES)}, or a period: {listed(map(plain, labels))}"
+        refuse(rule, plain(baseline), "Write a period as it stands in periods.")
+    return [(label, baseline) for label in labels if label != baseline]

@@ -82,13 +82,13 @@ class ScaledDecomposition(Decomposition):
         """The argument that would split the rest into model and data."""
         return "q"
 
-    def drift(self, against: Any = "previous") -> Drift:
+    def drift(self, baseline: Any = "previous") -> Drift:
         """
         How the terms changed from period to period.
 
         Parameters
         ----------
-        against : {"previous", "first"} or period, default="previous"
+        baseline : {"previous", "first"} or period, default="previous"
             What each period is compared with: the one before, the first, or one that is named.
 
         Returns
@@ -98,7 +98,7 @@ class ScaledDecomposition(Decomposition):
         """
         if self.periods is None:
             refuse("drift must have periods", "a decomposition without them", "Pass `time`= to decompose.")
-        return Drift.of(self.periods, against)
+        return Drift.of(self.periods, baseline)
 
     def to_dict(self) -> dict[str, Any]:
         """

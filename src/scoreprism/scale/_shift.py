@@ -11,7 +11,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._document.result import TermTable
+from scoreprism._document.result import Drawable, TermTable
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_percent
 from scoreprism._fitting.fitted_laws import CellFits
@@ -46,7 +46,7 @@ def _drop_infinite(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shifts(LineTable):
+class Shifts(Drawable, LineTable):
     """
     Parts of what happened between periods, each with an interval: a line for each period and part.
 
@@ -94,7 +94,7 @@ class Shifts(LineTable):
         return {name: float(self.value[name][-1]) for name in self.names}
 
     def _columns(self) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = {key: [] for key in ("period", "against", "part", "value", "low", "high")}
+        columns: dict[str, list[Any]] = {key: [] for key in ("period", "baseline", "part", "value", "low", "high")}
         for i, (after, before) in enumerate(self.pairs):
             for name in self.names:
                 ends = (float(part[name][i]) for part in (self.value, self.low, self.high))

@@ -315,13 +315,13 @@ class Sums:
             result = attach_parts(result, kind, parts, fit, f"laws by {', '.join(names)}")
         return result
 
-    def drift(self, against: Any = "previous", *, loss: str | ProperLoss = "log", **options: Any) -> Drift:
+    def drift(self, baseline: Any = "previous", *, loss: str | ProperLoss = "log", **options: Any) -> Drift:
         """
         How the terms changed from period to period.
 
         Parameters
         ----------
-        against : {"previous", "first"} or period, default="previous"
+        baseline : {"previous", "first"} or period, default="previous"
             What each period is compared with: the one before, the first, or one that is named.
         loss : str or ProperLoss, default="log"
             The loss.
@@ -335,7 +335,7 @@ class Sums:
         """
         if self.settings.time is None:
             refuse("drift must have periods", "sums without a time column", "Pass `time`= to aggregate or decompose.")
-        return self.decompose(loss, **options).drift(against)
+        return self.decompose(loss, **options).drift(baseline)
 
 
 def _warn_of_order(sums: Sums) -> None:
