@@ -219,7 +219,7 @@ def _shift(book: Book) -> str:
         for n in SHIFT_ROWS:
             found = book.get(f"shift/{before} to {after}/{n}")
             for loss in LOSSES if found else ():
-                for part in ("mix", "law", "gains", "loses"):
+                for part in ("mix", "outcomes", "gains", "loses"):
                     line = _part(found or {}, before, after, loss, part)
                     if line:
                         lines.append([f"{before} → {after}", f"{n:,}", loss, part, *line])

@@ -221,7 +221,7 @@ def test_an_infinite_loss_has_no_change():
     assert math.isnan(drift.change("loss", 1))
     assert math.isnan(drift.pvalues("loss")[1])
     assert all(math.isnan(part[0]) for part in drift.mix().value.values())  # an infinite loss has no split
-    assert json.loads(drift.to_json())["changes"][0]["change"] is None
+    assert json.loads(drift.to_json())["changes"][0]["change"] == "nan"
     with pytest.raises(InputError, match="a figure must show a finite term"):
         drift.plot()
 
@@ -229,12 +229,12 @@ def test_an_infinite_loss_has_no_change():
 # ── mix and maps ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_mix_and_law_add_up_to_the_change(drift):
+def test_mix_and_outcomes_add_up_to_the_change(drift):
     mix = drift.mix()
     for i, period in enumerate((1, 2)):
-        total = mix.value["mix"][i] + mix.value["law"][i]
+        total = mix.value["mix"][i] + mix.value["outcomes"][i]
         assert math.isclose(total, drift.change("loss", period), abs_tol=1e-12)
-    assert mix.low["law"][0] < 0.0 < mix.high["law"][0]
+    assert mix.low["outcomes"][0] < 0.0 < mix.high["outcomes"][0]
     assert json.loads(mix.to_json()) == mix.to_dict()
     assert mix.to_dict()["parts"][0]["part"] == "mix"
 
@@ -251,10 +251,10 @@ def test_mix_is_standardisation_by_strata_of_the_score():
     loss = (s - y) ** 2
     expected = sum(loss[(t == 0) & (s == v)].mean() * (s[t == 1] == v).mean() for v in (0.2, 0.7))
     assert math.isclose(mix.value["mix"][0], expected - loss[t == 0].mean(), abs_tol=1e-12)
-    assert math.isclose(mix.value["law"][0], loss[t == 1].mean() - expected, abs_tol=1e-12)
+    assert math.isclose(mix.value["outcomes"][0], loss[t == 1].mean() - expected, abs_tol=1e-12)
     again = [_bootstrapped(rng, s, loss, t) for _ in range(300)]
     assert mix.std_error["mix"][0] == pytest.approx(np.std([m for m, _ in again]), rel=0.2)
-    assert mix.std_error["law"][0] == pytest.approx(np.std([law for _, law in again]), rel=0.2)
+    assert mix.std_error["outcomes"][0] == pytest.approx(np.std([law for _, law in again]), rel=0.2)
 
 
 def _bootstrapped(rng, s, loss, t):
@@ -292,7 +292,7 @@ def test_errors_of_a_mix_are_those_of_its_influence(weighted, clip):
         error(ratio * (old["l"] - base) - (old["l"] - risks[0]), now - expected), rel=1e-9
     )
     law = new["l"] - now - (risks[1] - expected)
-    assert mix.std_error["law"][0] == pytest.approx(error(ratio * (old["l"] - base), law), rel=1e-9)
+    assert mix.std_error["outcomes"][0] == pytest.approx(error(ratio * (old["l"] - base), law), rel=1e-9)
 
 
 @pytest.mark.parametrize("scores", [1000, 1003])
@@ -359,7 +359,7 @@ def test_figure_shows_the_numbers(found, drift):
 def test_parts_of_a_change_have_a_figure(drift):
     parts = drift.mix()
     display = parts.plot()
-    assert [ax.get_title("left") for ax in display.axes_] == ["mix", "law"]
+    assert [ax.get_title("left") for ax in display.axes_] == ["mix", "outcomes"]
     for line, bars, name in zip(display.line_, display.interval_, parts.names, strict=True):
         assert np.allclose(line.get_ydata(), parts.value[name])
         assert np.allclose(

@@ -224,7 +224,7 @@ def test_the_error_of_a_mix_is_that_of_rows_with_weights():
 
     moved = [(parts(w * (1 + 1e-5 * (np.arange(2 * n) == i))) - parts(w)) / 1e-5 for i in range(2 * n)]
     errors = np.sqrt(np.square(moved).sum(axis=0))
-    assert [mix.std_error[name][0] for name in ("mix", "law")] == pytest.approx(errors, rel=1e-4)
+    assert [mix.std_error[name][0] for name in ("mix", "outcomes")] == pytest.approx(errors, rel=1e-4)
 
 
 def test_a_standard_error_of_zero_is_no_crash():

@@ -160,7 +160,7 @@ class Drift(Drawable, LineTable):
 
     def mix(self, confidence_level: float = 0.95) -> Shifts:
         """
-        How much of the change of the loss comes from other scores, and how much from another P(Y | S).
+        Split the change of the loss into that from other scores and that from other outcomes at the same score.
 
         Parameters
         ----------
@@ -170,15 +170,15 @@ class Drift(Drawable, LineTable):
         Returns
         -------
         Shifts
-            ``mix``: what the loss would have changed by, had outcomes followed the baseline's law at the scores of this
-            period. ``law``: the rest, 0 if P(Y | S) is what it was. They add up to the change of the loss. Scores that
-            the baseline does not reach are judged by the nearest that it does.
+            ``mix``: the change if P(Y | S) were still that of the baseline, at the scores of this period.
+            ``outcomes``: the rest, 0 if P(Y | S) has not changed. They add up to the change of the loss. Scores outside
+            the range of the baseline are treated as the nearest ones within it.
         """
         return split_change(self.periods, self.pairs, confidence_level)
 
     def stale(self, confidence_level: float = 0.95) -> Shifts:
         """
-        Whether a recalibration map that was fitted in the baseline is still right.
+        Assess recalibration maps that were fitted in the baseline.
 
         Parameters
         ----------
@@ -188,9 +188,9 @@ class Drift(Drawable, LineTable):
         Returns
         -------
         Shifts
-            ``gains``: by how much the baseline's map still lowers the loss of the scores, negative where it does harm.
-            ``loses``: the reliability of the scores it gives, which a map fitted now would save; it holds the noise of
-            the map, and so is not quite 0 where nothing changed.
+            ``gains``: by how much the baseline's map still lowers the loss, negative where it does harm. ``loses``: the
+            reliability of the recalibrated scores, which a map fitted now would save; it includes the noise of the map,
+            and so is not quite 0 where nothing changed.
         """
         return assess_maps(self.periods, self.pairs, confidence_level)
 
@@ -199,7 +199,7 @@ class Drift(Drawable, LineTable):
         before = [base for after, base in self.pairs if after == period]
         if not before:
             known = listed(plain(after) for after, _ in self.pairs)
-            refuse(f"the period must be one of {known}", plain(period), "Others are compared with nothing.")
+            refuse(f"the period must be one of {known}", plain(period), "Other periods are not compared.")
         return _bracket(self.periods[period], name), _bracket(self.periods[before[0]], name)
 
     # ── tables ──────────────────────────────────────────────────────────────────────────────────────
@@ -348,5 +348,5 @@ def _pair_periods(labels: Sequence[Any], baseline: Any) -> list[tuple[Any, Any]]
         return list(zip(labels[1:], bases, strict=True))
     if baseline not in labels:
         rule = f"baseline must be one of {', '.join(Drift.BASELINES)}, or a period: {listed(map(plain, labels))}"
-        refuse(rule, plain(baseline), "Write a period as it stands in periods.")
+        refuse(rule, plain(baseline), "Write a period as in `periods`.")
     return [(label, baseline) for label in labels if label != baseline]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,21 +33,14 @@ class LineTable(TermTable):
     """A table that JSON holds line by line."""
 
     def _lines(self) -> list[dict[str, Any]]:
-        """Lines of the table; numbers that are not finite are missing."""
         columns = self._columns()
-        lines = (dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True))
-        return [{key: _drop_infinite(value) for key, value in line.items()} for line in lines]
-
-
-def _drop_infinite(value: Any) -> Any:
-    """A number that JSON can hold; what is not finite is missing."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shifts(Drawable, LineTable):
     """
-    Parts of what happened between periods, each with an interval: a line for each period and part.
+    Parts of a change between periods, each with an interval: a line for each period and part.
 
     Made by `Drift.mix` and `Drift.stale`.
 
@@ -63,7 +55,7 @@ class Shifts(Drawable, LineTable):
     confidence_level : float
         Confidence level of the intervals.
     findings : tuple of Finding
-        What to keep in mind.
+        Limits of the numbers.
 
     Examples
     --------
@@ -75,7 +67,7 @@ class Shifts(Drawable, LineTable):
     >>> p = np.where(late, rng.beta(1.0, 2.0, 8000), rng.beta(2.0, 2.0, 8000))
     >>> rows = pl.DataFrame({"y": (rng.random(8000) < p).astype(int), "p": p, "half": np.where(late, 2, 1)})
     >>> mix = scale.decompose(rows, target="y", score="p", time="half", loss="brier").drift().mix()
-    >>> bool(mix.high["mix"][0] < 0), bool(mix.low["law"][0] < 0 < mix.high["law"][0])
+    >>> bool(mix.high["mix"][0] < 0), bool(mix.low["outcomes"][0] < 0 < mix.high["outcomes"][0])
     (True, True)
     """
 
@@ -109,7 +101,7 @@ class Shifts(Drawable, LineTable):
         Returns
         -------
         dict
-            The level, and one entry for each period and part.
+            The confidence level, one entry for each period and part, and findings.
         """
         return {
             "confidence_level": self.confidence_level,
@@ -154,7 +146,9 @@ def split_change(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
         for after, before in pairs
         if (share := _measure_unreached(periods[after].sums.table, periods[before].sums.table)) > UNREACHED
     ]
-    heading = f"{loss!s} loss, change by the mix of scores and by the law P(Y | S){f', {mark}' if mark else ''}"
+    heading = (
+        f"{loss!s} loss, change from the mix of scores and from outcomes at the same score{f', {mark}' if mark else ''}"
+    )
     return _make_shifts(heading, pairs, lines, confidence, tuple(findings))
 
 
@@ -165,24 +159,27 @@ def _measure_unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatAr
 
 
 def _split(after: Any, before: Any, loss: ProperLoss, confidence_level: float) -> dict[str, tuple[float, ...]]:
-    """Parts mix = Σ(p₁ − p₀)m₀ and law = R₁ − Σp₁m₀, by shares p and mean losses m of strata (Kitagawa 1955)."""
+    """Parts mix = Σ(p₁ − p₀)m₀ and outcomes = R₁ − Σp₁m₀, by shares p and mean losses m of strata (Kitagawa 1955)."""
     if not (np.isfinite(after.risk) and np.isfinite(before.risk)):
-        return dict.fromkeys(("mix", "law"), (np.nan,) * 4)
+        return dict.fromkeys(("mix", "outcomes"), (np.nan,) * 4)
     edges = _cut_strata(before.sums.table["key"], before.sums.table["n"])
     old = Strata.of(before.sums, loss, edges, before.clip)
     new = Strata.of(after.sums, loss, edges, after.clip)
     ratio = new.share / old.share
     expected = float(new.share @ old.mean)
-    law = float(new.share @ new.mean) - expected
+    outcomes = float(new.share @ new.mean) - expected
     mix = expected - float(old.share @ old.mean)
-    change = new.mean - old.mean - law
+    change = new.mean - old.mean - outcomes
     own = new.within + new.square * change**2 + 2.0 * new.cross * change
-    law_variance = own.sum() / new.total**2 + (ratio**2 * old.within).sum() / old.total**2
+    outcomes_variance = own.sum() / new.total**2 + (ratio**2 * old.within).sum() / old.total**2
     there = new.square * (old.mean - expected) ** 2
     tilt, above = ratio - 1.0, old.mean - float(old.share @ old.mean)
     here = tilt**2 * old.within + old.square * above**2 - 2.0 * tilt * above * old.cross
     mix_variance = there.sum() / new.total**2 + here.sum() / old.total**2
-    return {"mix": _bracket(mix, mix_variance, confidence_level), "law": _bracket(law, law_variance, confidence_level)}
+    return {
+        "mix": _bracket(mix, mix_variance, confidence_level),
+        "outcomes": _bracket(outcomes, outcomes_variance, confidence_level),
+    }
 
 
 def _bracket(value: float, variance: float, confidence_level: float) -> tuple[float, ...]:
