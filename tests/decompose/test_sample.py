@@ -174,7 +174,7 @@ def test_what_belongs_to_rows_travels_with_them():
     assert some.levels[0].columns[0].tolist() == X[[5, 0], 0].tolist()
     assert some.levels[1].law.tolist() == q[[5, 0]].tolist()
     assert some.groups.tolist() == [2, 0]
-    assert some.segments["group"].tolist() == [2, 0]
+    assert some.segments["segment"].tolist() == [2, 0]
     assert some.time.astype(str).tolist() == ["2026-01-03T00:00:00.000000", "2026-01-01T00:00:00.000000"]
 
 

@@ -28,20 +28,21 @@ def compare(
     **options: Any,
 ) -> Comparison:
     """
-    Decompose the losses of several models on the same rows, and compare them term by term.
+    Decompose the losses of several models on the same rows and compare them term by term.
 
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Outcomes; or everything at once, parsed already.
+        Outcomes. A `Sample` stands for all arguments by row.
     y_proba : mapping of str to array-like or fitted classifier, or frame
-        Predicted probabilities by model; the columns of a frame are models. Classifiers are applied to `X`.
+        Predicted probabilities by model name; each column of a frame is a model. Classifiers are applied to `X`.
     X : array-like or frame of shape (n, p), optional
         Features.
     loss : str or ProperLoss, default="log"
         The loss.
     random_state : int, Generator or None, default=0
-        Seed of the folds, which all models share; `decompose` of one of them has others, which matters little.
+        Seed of the folds, which all models share. `decompose` of one model alone uses other folds and differs
+        slightly.
     **options : object
         Further arguments of `decompose`.
 

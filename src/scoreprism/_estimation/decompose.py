@@ -42,58 +42,61 @@ def decompose(
 
     Without features: **reliability** (miscalibration) and **refinement** (what is left after recalibration), and in
     ``result.resolution_form`` uncertainty − resolution + reliability. With features, refinement is split into
-    **grouping** (information lost from the features to the score) and **irreducible** loss. The laws C = P(Y | S) and
-    Q = P(Y | S, X) are fitted out of sample; terms are debiased for their noise and add up to the observed loss.
+    **grouping** (information that the features have and the score has lost) and **irreducible** loss. C = P(Y | S) and
+    Q = P(Y | S, X) are fitted out of sample; terms are corrected for the noise of the fits and add up to the observed
+    loss.
 
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Outcomes: any two (or K) sortable labels; or everything at once, parsed already.
+        Outcomes: any two (or K) sortable labels. A `Sample` stands for all arguments by row.
     y_proba : array-like of shape (n,) or (n, K), or fitted classifier
-        Predicted probabilities S of rows the model was not trained on; or the model itself, applied to `X`.
+        Predicted probabilities S of rows that the model was not trained on, or the fitted model, to be applied to
+        `X`.
     X : array-like or frame of shape (n, p), optional
         Features: numbers, categories, times; missing values are fine.
     loss : str or ProperLoss, default="log"
-        The loss. ``d.chain.decompose("brier")`` decomposes the next one by the same fitted probabilities.
+        The loss. ``d.chain.decompose("brier")`` decomposes the next one without fitting again.
     calibrator : str, Calibrator or classifier, default="auto"
         How C is fitted. "auto" mixes Platt's map, a natural spline, an isotonic map, a kernel map and a tree of local
-        shifts by their likelihood out of fold; for more than two classes temperature, vector and matrix scaling, a
-        polynomial map, and local shifts of their mixture. "flexible" adds to the latter boosting on ratios of the
-        probabilities, at about three times the time.
+        shifts by their out-of-fold likelihood; for more than two classes temperature, vector and matrix scaling, a
+        polynomial map, and local shifts of their mixture. With more than two classes, "flexible" adds boosting on
+        ratios of the probabilities, which takes about three times as long.
     reference : str, StackedReference or classifier, default="auto"
         How Q is fitted: the default stack, one of its members, or any classifier with ``fit`` and ``predict_proba``
         (it gets the features and the score as its last columns).
     calibration : (scores, y), (scores, y, sample_weight) or Sample, optional
         A held-out split to fit C on, instead of cross-fitting.
     q : array-like of shape (n,) or (n, K), optional
-        The law P(Y | X), where it is known, or reference predictions. They must be out of sample.
+        P(Y | X) where it is known, or reference predictions made out of sample.
     latent : array-like of shape (n,) or (n, K), optional
-        The law Π = P(Y | Z) of a latent state: four terms.
+        Π = P(Y | Z) of a latent state Z, which gives four terms.
     levels : mapping of str to columns, features or Level, optional
         Further information levels between C and Q, coarse to fine: names of columns of `X`, features of their own
-        (a group variable), or a `Level` with a given law. Each fitted level knows the score and all coarser blocks.
+        (a group variable), or a `Level` with given probabilities. Each fitted level uses the score and all coarser
+        levels.
     cv : int, splitter or iterable, default=5
-        Number of random folds (not stratified, groups together), or splits of your own, temporal ones for instance.
+        Number of random folds (not stratified; groups stay together), or your own splits, for instance temporal ones.
     form : {"debiased", "difference", "plugin"}, default="debiased"
-        How rows are filled; see `Chain.decompose`.
+        How terms are estimated; see `Chain.decompose`.
     sample_weight : array-like of shape (n,), optional
         Weights.
     groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent: kept in one fold; standard errors are cluster-robust.
+        Groups of dependent rows: each stays in one fold, and standard errors are cluster-robust.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: one-dimensional `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     clip : float, optional
-        Keep all laws at least this far from 0; nothing is clipped unless asked for. A loss that is infinite is
-        reported so, and its ``floored`` holds the terms with ``clip=1/(2n)``.
+        Keep all probabilities at least this far from 0; none are clipped by default. An infinite loss is reported as
+        infinite, and ``floored`` holds the terms with ``clip=1/(2n)``.
     random_state : int, Generator or None, default=0
-        Seed of the folds. With the default the result depends on the rows alone, not on their order.
+        Seed of the folds; None draws a new one. The result does not depend on the order of the rows.
     n_jobs : int, optional
         Processes that fit the reference; the result does not depend on it.
     repeats : int, optional
-        In how many random partitions of the rows into folds the levels above C are fitted: 3 unless said otherwise, 1
-        for a classifier of another maker. (C itself is fitted in 20 partitions, in 4 for more than two classes.)
+        Number of random partitions into folds in which the levels above C are fitted: 3 by default, 1 for a classifier
+        from another library. (C itself is fitted in 20 partitions, in 4 for more than two classes.)
 
     Returns
     -------

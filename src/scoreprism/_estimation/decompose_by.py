@@ -1,4 +1,4 @@
-"""decompose_by(): every segment decomposed by laws of its own."""
+"""decompose_by(): each segment decomposed by itself."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ def decompose_by(
     **options: Any,
 ) -> SegmentDecompositions:
     """
-    Decompose the loss in each segment by laws fitted inside it.
+    Decompose the loss of each segment, with C and Q fitted inside it.
 
-    The rows of a segment averaged, `Decomposition.contributions`, are its share of the overall terms, not its own
-    decomposition: a segment can contribute a negative reliability. Here every segment has its own.
+    `Decomposition.contributions` gives the share of each segment in the overall terms, which is something else: a
+    segment can contribute a negative reliability.
 
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Outcomes, or everything at once.
+        Outcomes. A `Sample` stands for all arguments by row.
     y_proba : array-like of shape (n,) or (n, K)
         Predicted probabilities.
     X : array-like or frame of shape (n, p), optional
         Features.
     segments : array-like of shape (n,), or str
-        Required: the segment of each row; of a `Sample`, also the name of one of its columns of segments.
+        Required: the segment of each row. With a `Sample`, also the name of one of its segment columns.
     loss : str or ProperLoss, default="log"
         The loss.
     **options : object
-        Further arguments of `decompose`; those with one entry per row are cut to the segment.
+        Further arguments of `decompose`; those with one entry per row are subset to the segment.
 
     Returns
     -------
     SegmentDecompositions
-        One decomposition per segment; segments that cannot be decomposed are named with the reason.
+        One decomposition per segment; ``skipped`` says why a segment could not be decomposed.
 
     Examples
     --------

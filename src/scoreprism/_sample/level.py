@@ -19,10 +19,10 @@ from scoreprism.losses import ProperLoss
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Level:
     """
-    The best prediction at one level of information: a name and a law.
+    P(Y | information) at one level of information, with a name.
 
-    A level does not know where its law came from: an oracle, a cross-fitted estimator, the user. Arrays of float64
-    are not copied: do not change them while the level is in use.
+    The probabilities may come from an oracle, a cross-fitted estimator or the user. Arrays of float64 are not copied:
+    do not modify them while the level is in use.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class Level:
     law : array-like of shape (n,) or (n, K)
         Probabilities of each row.
     folds : array-like of shape (F, n) or (F, n, K), optional
-        Laws on every row of the F models of an F-fold cross-fit, each trained without one fold. Their scatter
-        around their arithmetic mean, summed over folds, measures the noise of the law (a jackknife: members of a
-        bagged ensemble or repeats of a fit would be overcounted). Leave out for a law that was given.
+        Probabilities on every row of the F models of an F-fold cross-fit, each trained without one fold. Their
+        scatter around their mean, summed over folds, measures the noise of the fit (a jackknife: members of a bagged
+        ensemble or repeats of a fit would be overcounted). Leave out for probabilities that were not fitted.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Level:
     @classmethod
     def of(cls, name: str, law: FloatArray, **rest: Any) -> Level:
         """
-        A level whose law is parsed already, or was fitted.
+        Make a level from probabilities that are already parsed or fitted.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Level:
 
     def change(self, **values: Any) -> Level:
         """
-        The same with other attributes.
+        Copy with some attributes changed.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class Level:
 
     def take(self, rows: IntArray) -> Level:
         """
-        The level on some of the rows.
+        Select rows.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Level:
 
     def clip_at(self, distance: float) -> Level:
         """
-        The level kept away from 0 and 1.
+        Clip the probabilities.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class Level:
         Returns
         -------
         Level
-            With clipped laws.
+            With clipped probabilities.
         """
         folds = None if self.folds is None else np.stack([clip_law(law, distance) for law in self.folds])
         fits = None if self.fits is None else self.fits.clip_at(distance)
@@ -149,7 +149,7 @@ class Level:
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
         """
-        The loss of the law in every row: the mean over partitions, where it was fitted in several.
+        Loss in every row; the mean over partitions where the level was fitted in several.
 
         Parameters
         ----------

@@ -49,11 +49,11 @@ _OWN = ("S", "C", "Q", "Π")
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample:
     """
-    Outcomes and predictions, with what else is known of the rows, parsed and checked once.
+    Outcomes, predictions and everything else that belongs to the rows, parsed and checked once.
 
-    Made by `Sample.of`. Every public function of ``(y_true, y_proba, X)`` takes a sample in the place of ``y_true``;
-    nothing is then parsed again. Rows of weight 0 are absent. Arrays of float64 are not copied: do not change them
-    while the sample, or a result made from it, is in use.
+    Made by `Sample.of`. Every public function of ``(y_true, y_proba, X)`` accepts a sample in place of ``y_true`` and
+    then parses nothing again. Rows of weight 0 are dropped. Arrays of float64 are not copied: do not modify them while
+    the sample, or a result made from it, is in use.
 
     Attributes
     ----------
@@ -66,21 +66,21 @@ class Sample:
     weight : array of shape (n,) or None
         Positive weights.
     groups : array of shape (n,) or None
-        Codes of groups of rows that are not independent.
+        Codes of groups of dependent rows.
     X : frame or array or None
-        Features, as they came.
+        Features, as they were passed.
     levels : tuple
-        Information levels above the scores, coarse to fine: laws that were given, features to fit one on.
+        Information levels above the scores, coarse to fine: given probabilities, or features to fit them on.
     segments : mapping of str to array of shape (n,)
         Labels of subpopulations.
     time : array of shape (n,) or None
         Times or periods of the rows.
     cells : Cells or None
-        What a row stands for, where rows are sums of many (`scoreprism.scale`).
+        What each line stands for, where lines are sums over many rows (`scoreprism.scale`).
     backend : str or None
-        The dataframe library the data came in.
+        The dataframe library of the data.
     findings : mapping of str to tuple of Finding
-        What was found out about each model before anything was fitted.
+        What is known about each model before anything is fitted.
     kind : str
         What predictions are: "probability".
 
@@ -134,21 +134,21 @@ class Sample:
         Parameters
         ----------
         y_true : array-like of shape (n,), or Sample
-            Outcomes: any two (or K) sortable labels. A sample is returned as it is.
+            Outcomes: any two (or K) sortable labels. A sample is returned unchanged.
         y_proba : array-like of shape (n,) or (n, K), fitted classifier, or mapping of str to these
             Predicted probabilities of one model, or of several by name; classifiers are applied to `X`.
         X : array-like or frame of shape (n, p), optional
             Features.
         q : array-like of shape (n,) or (n, K), optional
-            The law P(Y | X), where it is known.
+            P(Y | X), where it is known.
         latent : array-like of shape (n,) or (n, K), optional
-            The law P(Y | Z) of a latent state.
+            P(Y | Z) of a latent state Z.
         levels : mapping of str to columns, features or Level, optional
             Further information levels between C and Q, coarse to fine.
         sample_weight : array-like of shape (n,), optional
-            Weights; rows of weight 0 are absent.
+            Weights; rows of weight 0 are dropped.
         groups : array-like of shape (n,), optional
-            Groups of rows that are not independent.
+            Groups of dependent rows.
         segments : array-like, frame or mapping of str to array-like, optional
             Labels of subpopulations.
         time : array-like of shape (n,), optional
@@ -236,17 +236,17 @@ class Sample:
 
     @property
     def n_given(self) -> int:
-        """Number of rows that came, those of weight 0 included."""
+        """Number of rows that were passed, including those of weight 0."""
         return self.n if self._origin is None else int(self._origin.labels.shape[0])
 
     @property
     def kept(self) -> IntArray | None:
-        """Positions, among the rows that came, of those that have weight; None where all have."""
+        """Positions of the rows with weight among the rows that were passed; None if all have weight."""
         return None if self._origin is None else self._origin.rows
 
     @property
     def n_held(self) -> int:
-        """Number of rows of data that have weight, dependent or not."""
+        """Number of rows of data with weight, dependent or not."""
         if self.cells is not None:
             return self.cells.n_units
         return self.n if self.weight is None else int(np.count_nonzero(self.weight > 0))
@@ -337,7 +337,7 @@ class Sample:
 
     def describe(self, lines: NDArray[np.bool_]) -> str:
         """
-        How many rows of data some lines are, and which, for a message.
+        Number and positions of some lines as rows of data, for a message.
 
         Parameters
         ----------
@@ -355,7 +355,7 @@ class Sample:
 
     def locate(self, lines: NDArray[np.bool_]) -> tuple[int, int, list[int]]:
         """
-        How many rows of data some lines are, of how many, and the first of them.
+        How many rows of data some lines stand for, out of how many, and the first of them.
 
         Parameters
         ----------
@@ -365,7 +365,7 @@ class Sample:
         Returns
         -------
         tuple of int, int and list of int
-            Row numbers are those of the data as they came; none are known of sums.
+            Row numbers refer to the data as they were passed; sums have none.
         """
         if self.cells is not None:
             return self.cells.count_rows(lines), self.cells.n_units, []
@@ -384,7 +384,7 @@ class Sample:
 
     def has_infinite(self, loss: ProperLoss) -> bool:
         """
-        Whether the only model gave probability 0 to something that happened, where the loss is then infinite.
+        Whether the mean loss of the only model is infinite: probability 0 was given to something that happened.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ class Sample:
         Returns
         -------
         bool
-            True if its mean is infinite.
+            True if it is infinite.
         """
         loss.require_classes(self.prediction)
         return self._has_infinite(loss)
@@ -437,7 +437,7 @@ class Sample:
 
     def take(self, rows: NDArray[Any]) -> Sample:
         """
-        Some of the rows.
+        Select rows.
 
         Parameters
         ----------
@@ -473,7 +473,7 @@ class Sample:
 
     def one_vs_rest(self, code: int) -> Sample:
         """
-        The question whether the outcome is a certain class, as a sample of two classes.
+        Sample of two classes: one class against all others.
 
         Parameters
         ----------
@@ -483,7 +483,7 @@ class Sample:
         Returns
         -------
         Sample
-            With the probabilities of that class, and its column of levels that were given.
+            With the probabilities of that class and its column of the given levels.
         """
         if code not in range(self.k):
             refuse(f"`code` must be the position of a class, 0 to {self.k - 1}", plain(code), "See `classes`.")
@@ -500,7 +500,7 @@ class Sample:
 
     def top_label(self) -> Sample:
         """
-        The question whether the most likely class is right, as a sample of two classes.
+        Sample of two classes: whether the most likely class is correct.
 
         Returns
         -------
@@ -523,12 +523,12 @@ class Sample:
 
     def fit_rows(self) -> FitRows:
         """
-        What a map from the scores of the only model is fitted on.
+        Rows to fit a recalibration map of the only model on.
 
         Returns
         -------
         FitRows
-            Scores, codes, and weights whose sum is the number of rows they are worth.
+            Scores, outcome codes, and weights that sum to the effective number of rows.
         """
         law = self.prediction
         score = np.ascontiguousarray(as_vector(law)) if self.k == 2 else law
@@ -536,19 +536,19 @@ class Sample:
 
     def by_given_row(self, values: NDArray[Any], fill: object = np.nan) -> NDArray[Any]:
         """
-        Values of the rows that have weight, in the places of all rows that came.
+        Put values of the rows with weight in the places of all rows that were passed.
 
         Parameters
         ----------
         values : array of shape (n, …)
             A value for each row.
         fill : object, default=nan
-            What rows without weight get.
+            Value of rows without weight.
 
         Returns
         -------
         array
-            As many rows as came.
+            One entry per row that was passed.
         """
         if self.kept is None:
             return values
@@ -581,7 +581,7 @@ def find_floors(samples: Sequence[Sample], losses: Iterable[ProperLoss], clip: f
 
 
 def warn_of_prediction(sample: Sample, what: str = "y_proba") -> None:
-    """Say so if the probabilities of the only model look like labels, or rank the wrong way round."""
+    """Warn if the probabilities of the only model look like labels, or rank the wrong way round."""
     if is_hard(sample.prediction):
         warn_of_hard_labels(what)
     if sample.classes is not None and sample.y.min() < sample.y.max():
@@ -620,7 +620,7 @@ def parse_laws(
 
 
 def drop_absent_rows(sample: Sample) -> Sample:
-    """The rows that have weight, which remember their places among those that came."""
+    """The rows with weight, which remember their places among the rows that were passed."""
     if sample.weight is None or sample.weight.all():
         return sample
     held = np.flatnonzero(sample.weight)
@@ -628,7 +628,7 @@ def drop_absent_rows(sample: Sample) -> Sample:
 
 
 def name_models(y_proba: Any) -> dict[str, Any]:
-    """Models by name; one that has none is called after its class, its column, or simply so."""
+    """Models by name; an unnamed one takes the name of its class or column, else "model"."""
     if not isinstance(y_proba, Mapping):
         name = getattr(y_proba, "name", None)
         if hasattr(y_proba, "predict_proba"):
@@ -643,11 +643,11 @@ def name_models(y_proba: Any) -> dict[str, Any]:
 
 
 def parse_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
-    """Columns of labels by name; a single one is called "group"."""
+    """Columns of labels by name; a single unnamed one is called "segment"."""
     columns, names = columns_of(segments), column_names(segments)
     if not isinstance(segments, Mapping):
         if columns is None or names is None:
-            return {"group": _parse_segment(segments, n, "segments")}
+            return {"segment": _parse_segment(segments, n, "segments")}
         segments = dict(zip(names, columns, strict=True))
     return {str(name): _parse_segment(labels, n, f"segments[{name!r}]") for name, labels in segments.items()}
 

@@ -79,7 +79,7 @@ class Fit(Protocol):
 
 class Chain:
     r"""
-    Laws from coarse to fine, and the outcomes they are judged by.
+    Conditional probabilities of the outcome at levels of information, from coarse to fine, with the outcomes.
 
     For :math:`\mathcal A \subseteq \mathcal B` and a prediction :math:`T` known at :math:`\mathcal A`,
 
@@ -98,16 +98,17 @@ class Chain:
     sample_weight : array-like of shape (n,), optional
         Weights.
     groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent: standard errors are cluster-robust.
+        Groups of dependent rows: standard errors are cluster-robust.
     names : sequence of str, optional
-        Names of the terms, as many as levels; by default they follow the chain.
+        Names of the terms, as many as levels; by default they are derived from the levels.
     pos_label : label, optional
-        The label that 1-D probabilities speak of; not needed for 0/1, −1/1 and booleans.
+        Positive class: one-dimensional probabilities are P(Y = pos_label). Not needed for 0/1, −1/1 and booleans.
     classes : array-like of shape (K,), optional
-        Labels in column order. When not given: the columns of a frame that are named after the labels, the
-        categories of an ordered categorical, else sorted labels.
+        Labels in column order. By default the columns of a frame that are named after the labels, the categories of
+        an ordered categorical, or else the sorted labels.
     population : bool, default=False
-        The rows are the whole population and the weights its probabilities: there is no sampling error.
+        Whether the rows are the whole population and the weights its probabilities, so that there is no sampling
+        error.
 
     Attributes
     ----------
@@ -170,7 +171,7 @@ class Chain:
         fit: Fit | None = None,
     ) -> Chain:
         """
-        A chain of levels that are parsed already, or were fitted.
+        Make a chain from levels that are already parsed or fitted.
 
         Parameters
         ----------
@@ -179,18 +180,18 @@ class Chain:
         levels : sequence of Level
             From coarse to fine, the prediction first.
         terms : tuple of Term, optional
-            Named after the levels unless given.
+            By default derived from the levels.
         population : bool, default=False
             Whether the rows are the whole population.
         findings : tuple of Finding
-            What a reader must know.
+            What a reader must know about the levels.
         fit : optional
             How the levels were fitted.
 
         Returns
         -------
         Chain
-            Ready to be decomposed.
+            The chain.
         """
         chain = object.__new__(cls)
         names = [level.name for level in levels]
@@ -241,12 +242,12 @@ class Chain:
         loss : str or ProperLoss, default="log"
             A name in `LOSSES`, or a loss.
         form : {"debiased", "difference", "plugin"}, default="debiased"
-            How rows are filled. ``"debiased"``: differences of losses, corrected for the noise of fitted laws.
-            ``"difference"``: without the correction. Both add up to the observed loss exactly. ``"plugin"``:
-            divergences between the laws, as the paper writes them; never negative, biased up by the noise of
-            fitted laws, with a residual that is shown as a term.
+            How terms are estimated. ``"debiased"``: differences of losses, corrected for the noise of the fits.
+            ``"difference"``: without the correction. Both add up exactly to the observed loss. ``"plugin"``:
+            divergences between the levels, as the paper writes them; never negative, biased upwards by the noise of
+            the fits, with a residual that is shown as a term.
         clip : float, optional
-            Keep all laws at least this far from 0; nothing is clipped unless asked for.
+            Keep all probabilities at least this far from 0; none are clipped by default.
 
         Returns
         -------
@@ -261,18 +262,18 @@ class Chain:
         self, loss: ProperLoss, form: str, clip: float | None, floor: float | None = None
     ) -> Decomposition:
         """
-        The same of what was parsed before, with a floor for a loss that is infinite, or that is compared with one.
+        Decompose with arguments that are already parsed, and with a floor where the loss is infinite.
 
         Parameters
         ----------
         loss : ProperLoss
-            The loss, one for the classes of this chain.
+            The loss, defined for the classes of this chain.
         form : str
             One of `FORMS`.
         clip : float or None
             Clipping distance.
         floor : float, optional
-            How far laws are kept from 0 and 1 beside that: 1/(2n) unless given, and only where the loss is infinite.
+            Distance from 0 and 1 of the decomposition in ``floored``; 1/(2n) by default, where the loss is infinite.
 
         Returns
         -------
@@ -303,7 +304,7 @@ class Chain:
 
     def level_losses(self, loss: ProperLoss) -> FloatArray:
         """
-        The loss of every level in every line: means over partitions, where one was fitted in several.
+        Loss of every level in every line; the mean over partitions where a level was fitted in several.
 
         Parameters
         ----------
@@ -326,7 +327,7 @@ class Chain:
 
     def level_spreads(self, loss: ProperLoss) -> FloatArray:
         """
-        The spread of every level over its fold models; zero for the prediction and for laws that were given.
+        Spread of every level over its fold models; zero for the prediction and for given levels.
 
         Parameters
         ----------
@@ -363,7 +364,7 @@ class Chain:
         Returns
         -------
         array of shape (levels, n)
-            A subtracted term is minus the divergence from the finer to the coarser law.
+            A subtracted term is minus the divergence from the finer to the coarser level.
         """
         loss.require_classes(self.levels[0].law)
         return self._divergences(loss)
@@ -379,14 +380,14 @@ class Chain:
 
     def moments(self, losses: FloatArray, extras: FloatArray, loss: ProperLoss) -> Moments:
         """
-        Mean and covariance of the steps between levels, and of what comes with them.
+        Mean and covariance of the steps between levels and of the extras.
 
         Parameters
         ----------
         losses : array of shape (levels, n)
             Loss of every level in every line.
         extras : array of shape (m, n)
-            Spreads, and whatever else every line has.
+            Spreads and other values by line.
         loss : ProperLoss
             The loss.
 
@@ -403,17 +404,17 @@ class Chain:
 
     def clip_at(self, distance: float | None) -> Chain:
         """
-        The same with every law kept away from 0 and 1.
+        Clip the probabilities of all levels.
 
         Parameters
         ----------
         distance : float or None
-            Smallest probability allowed; None leaves the laws as they are.
+            Smallest probability allowed; None leaves the levels unchanged.
 
         Returns
         -------
         Chain
-            With clipped laws.
+            With clipped probabilities.
         """
         if distance is None:
             return self
@@ -424,7 +425,7 @@ class Chain:
 
     def take(self, rows: NDArray[Any]) -> Chain:
         """
-        Some of the rows, with the laws they have in the whole.
+        Select rows, with the probabilities they have in the whole chain.
 
         Parameters
         ----------
@@ -434,7 +435,7 @@ class Chain:
         Returns
         -------
         Chain
-            With these rows only; it cannot fit its laws again.
+            With these rows only; it cannot be refitted.
         """
         self.sample.require_rows("take")
         return self._taken(np.flatnonzero(rows) if rows.dtype == bool else rows)
@@ -447,7 +448,7 @@ class Chain:
 
     def rename(self, names: Sequence[str], levels: Sequence[str]) -> Chain:
         """
-        The same terms and levels by other names.
+        Rename terms and levels.
 
         Parameters
         ----------
@@ -459,7 +460,7 @@ class Chain:
         Returns
         -------
         Chain
-            The same laws.
+            The same levels by their new names.
         """
         return self._with(
             terms=tuple(term._replace(name=name) for term, name in zip(self.terms, names, strict=True)),
@@ -468,12 +469,12 @@ class Chain:
 
     def up_to(self, level: int) -> Chain:
         """
-        The first levels alone.
+        Keep the first levels only.
 
         Parameters
         ----------
         level : int
-            Position of the last level that stays.
+            Position of the last level to keep.
 
         Returns
         -------
@@ -485,12 +486,12 @@ class Chain:
 
     def with_marginal(self) -> Chain:
         """
-        The same with the marginal law of the outcome, Q̄, as its last level: reliability − resolution + uncertainty.
+        Append the marginal Q̄ of the outcome as the last level: uncertainty − resolution + reliability.
 
         Returns
         -------
         Chain
-            Without findings; it cannot fit its laws again.
+            Without findings; it cannot be refitted.
         """
         sample, wide = self.sample, self.levels[0].law.ndim == 2
         mass = np.bincount(sample.y, sample.weight, self.k)
@@ -624,7 +625,7 @@ def _with_floor(
 
 
 def as_floored(twin: Decomposition, moved: int) -> Decomposition:
-    """A decomposition at a distance that nobody asked for, which it says."""
+    """A decomposition at a floor, marked as such."""
     note = Finding("floored", n=moved, facts={"floor": twin.clip or 0.0, "total": twin.n})
     return replace(twin, _moved=moved, findings=(note, *twin.findings))
 

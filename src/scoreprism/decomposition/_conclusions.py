@@ -184,7 +184,7 @@ def _rows_needed(result: Decomposition, index: int, confidence_level: float) -> 
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary(TermTable):
     """
-    A decomposition as people read it: estimates, what is known of them, shares, meanings, and what to do.
+    A decomposition as a table to read: estimates, intervals or bounds, shares, what reduces each term, and advice.
 
     Made by `Decomposition.summary`.
 
@@ -193,11 +193,11 @@ class Summary(TermTable):
     names : tuple of str
         Terms in order.
     result : Decomposition
-        What is summarised.
+        The decomposition.
     confidence_level : float
         Confidence level of intervals and bounds.
     findings : tuple of Finding
-        What to do, and what is known, from bounds and tests.
+        Conclusions from bounds and tests, the most important first.
 
     Examples
     --------

@@ -21,7 +21,7 @@ _DEFAULT_NAMES = ("C", "Q", "Π")
 
 class FiniteModel:
     r"""
-    A finite population: the probability of each state and the law of the outcome in it.
+    A finite population: the probability of each state, and P(Y | state).
 
     A σ-algebra on it is a partition of the states, given as one label per state; the conditional law
     :math:`Q_{\mathcal A} = P(Y \in \cdot \mid \mathcal A)` is an average over cells, and every identity of the
@@ -76,7 +76,7 @@ class FiniteModel:
         Returns
         -------
         array of the shape of `law`
-            P(Y | cell) of each state's cell. Cells of probability zero keep the plain mean of their laws.
+            P(Y | cell) of each state's cell. Cells of probability zero keep the unweighted mean of their states.
         """
         return self._average(self.cells(partition, "partition"))
 
@@ -89,7 +89,7 @@ class FiniteModel:
         partition : array-like of shape (m,) or (m, columns)
             Labels.
         name : str
-            How messages call it.
+            Its name in messages.
 
         Returns
         -------
@@ -133,18 +133,18 @@ class FiniteModel:
         Parameters
         ----------
         prediction : array-like of shape (m,) or (m, K)
-            Predicted law in each state; constant on the cells of the first partition.
+            Predicted probabilities in each state; constant on the cells of the first partition.
         partitions : sequence or mapping of str to array-like
             Labels of the states, from coarse to fine, each refining the one before. Level names are the keys
             of a mapping; C, Q, Π in a sequence of up to three.
         loss : str or ProperLoss, default="log"
             The loss.
         form : {"debiased", "difference", "plugin"}, default="debiased"
-            How rows are filled.
+            How terms are estimated; on a population all forms agree.
         names : sequence of str, optional
             Names of the terms.
         clip : float, optional
-            Keep all laws at least this far from 0.
+            Keep all probabilities at least this far from 0.
 
         Returns
         -------
