@@ -1,4 +1,4 @@
-"""Parameters that many public functions share: one table says what they mean, and docstrings are completed from it."""
+"""Parameters that many public functions share: docstrings are completed from one table of their meanings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Meaning = tuple[str, str]
 
 #: What a parameter is wherever a docstring says nothing else of it; its default is read from the signature.
 SHARED: dict[str, Meaning] = {
-    "y_true": ("array-like of shape (n,), or Sample", "Outcomes, or everything at once."),
-    "y_proba": ("array-like of shape (n,) or (n, K)", "Predicted probabilities; left out beside a Sample."),
+    "y_true": ("array-like of shape (n,), or Sample", "Outcomes, or a `Sample` of all arguments by row."),
+    "y_proba": ("array-like of shape (n,) or (n, K)", "Predicted probabilities; omit with a Sample."),
     "X": ("array-like or frame of shape (n, p)", "Features."),
     "scores": ("array-like of shape (n,), (n, 1), (n, 2) or (n, K)", "Scores."),
     "sample_weight": ("array-like of shape (n,)", "Weights."),
-    "groups": ("array-like of shape (n,)", "Groups of rows that are not independent."),
+    "groups": ("array-like of shape (n,)", "Groups of dependent rows."),
     "pos_label": ("label", "Positive class: 1-D `y_proba` is P(Y = pos_label)."),
     "classes": ("array-like of shape (K,)", "Labels in column order."),
     "name": ("str", "The model."),
@@ -28,7 +28,7 @@ SHARED: dict[str, Meaning] = {
     "confidence_level": ("float", "Confidence level."),
     "k": ("int", "Number of classes."),
     "kind": ('{"probability", "logit"}', "What scores are."),
-    "clip": ("float", "Keep all probabilities at least this far from 0; by default none is moved."),
+    "clip": ("float", "Keep all probabilities at least this far from 0; none are clipped by default."),
     "random_state": ("int, Generator or None", "Seed of the folds."),
     "n_jobs": ("int", "Number of threads; results are the same for every choice."),
     "backend": ("str", '"polars", "pandas" or "pyarrow"; the library the data came in, else polars.'),
@@ -37,8 +37,11 @@ SHARED: dict[str, Meaning] = {
 }
 #: The same for what is defined for two classes only.
 OF_TWO: dict[str, Meaning] = {
-    "y_true": ("array-like of shape (n,), or Sample", "Two-class outcomes, or everything at once."),
-    "y_proba": ("array-like of shape (n,) or (n, 2)", "Predicted probabilities; left out beside a Sample."),
+    "y_true": (
+        "array-like of shape (n,), or Sample",
+        "Two-class outcomes, or a `Sample` of all arguments.",
+    ),
+    "y_proba": ("array-like of shape (n,) or (n, 2)", "Predicted probabilities; omit with a Sample."),
     "classes": ("array-like of shape (2,)", "Labels in column order."),
 }
 

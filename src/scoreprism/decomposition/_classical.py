@@ -126,25 +126,25 @@ def resolution_decomposition(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Outcomes, or everything but `calibrated` at once.
+        Outcomes. A `Sample` stands for all arguments by row but `calibrated`.
     y_proba : array-like of shape (n,) or (n, K)
         Predicted probabilities S.
     calibrated : array-like of shape (n,) or (n, K), or Level
-        The calibrated law C = P(Y | S) of every row that came; a `Level` may bring the laws of its fold models.
+        C = P(Y | S) of every row; a `Level` may hold the probabilities of its fold models too.
     loss : str or ProperLoss, default="log"
         The loss.
     form : {"debiased", "difference", "plugin"}, default="debiased"
-        How rows are filled.
+        How terms are estimated; see `Chain.decompose`.
     sample_weight : array-like of shape (n,), optional
         Weights.
     groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent.
+        Groups of dependent rows.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: one-dimensional `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     clip : float, optional
-        Keep laws at least this far from 0.
+        Keep probabilities at least this far from 0.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def corp_decomposition(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
+        Two-class outcomes. A `Sample` stands for all arguments by row.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     loss : str or ProperLoss, default="log"
@@ -222,11 +222,11 @@ def corp_decomposition(
     sample_weight : array-like of shape (n,), optional
         Weights.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: one-dimensional `y_proba` is P(Y = pos_label).
     classes : array-like of shape (2,), optional
         Labels in column order.
     clip : float, optional
-        Keep laws at least this far from 0.
+        Keep probabilities at least this far from 0.
 
     Returns
     -------

@@ -29,7 +29,7 @@ class Comparison(Drawable, TermTable):
     names : tuple of str
         Terms in order.
     decompositions : dict of str to Decomposition
-        One per model. As soon as the loss of one is infinite, all have a ``floored``, at the same floor.
+        One per model. If the loss of any model is infinite, all have a ``floored``, at the same floor.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Comparison(Drawable, TermTable):
         Returns
         -------
         tuple of str
-            Names of the models; those that are infinite last, in the order they have at the floor.
+            Names of the models; infinite ones last, in their order at the floor.
         """
         chosen = parse_choice(term, ("loss", *self.names), "term")
 
@@ -153,7 +153,7 @@ class Comparison(Drawable, TermTable):
 @dataclass(frozen=True, eq=False, repr=False)
 class SegmentDecompositions(Drawable, TermTable):
     """
-    One decomposition per segment, each with laws fitted inside it; tests are adjusted for how many there are.
+    One decomposition per segment, fitted inside it; tests are adjusted for the number of segments.
 
     Made by `decompose_by`.
 
@@ -162,8 +162,8 @@ class SegmentDecompositions(Drawable, TermTable):
     names : tuple of str
         Terms in order.
     decompositions : dict
-        Segment → Decomposition. As soon as the loss of one is infinite, all have a ``floored``, at the same floor:
-        1/(2n), n the rows of all segments.
+        Segment → Decomposition. If the loss of any segment is infinite, all have a ``floored``, at the same floor:
+        1/(2n), n the number of rows of all segments.
     skipped : dict
         Segment → why it could not be decomposed.
 
@@ -203,7 +203,7 @@ class SegmentDecompositions(Drawable, TermTable):
 
     def pvalues(self, term: str = "reliability") -> dict[Any, float]:
         """
-        Evidence that a term is above zero in each segment, adjusted by Holm's method over the segments.
+        Test in each segment whether a term is above zero, adjusted by Holm's method.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class SegmentDecompositions(Drawable, TermTable):
 
     def lower_bounds(self, term: str = "reliability", confidence_level: float = 0.95) -> dict[Any, float]:
         """
-        Lower bounds of a term that hold for all segments at once (Bonferroni).
+        Lower bounds of a term that hold simultaneously for all segments (Bonferroni).
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class SegmentDecompositions(Drawable, TermTable):
         Returns
         -------
         dict
-            Segment → summary; and what was skipped.
+            Segment → summary, and the skipped segments.
         """
         found = {str(segment): d.to_dict() for segment, d in self.decompositions.items()}
         return {"segments": found, "skipped": {str(segment): why for segment, why in self.skipped.items()}}

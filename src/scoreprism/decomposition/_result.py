@@ -1,4 +1,4 @@
-"""Decomposition, the result of everything, and the paired difference of two."""
+"""Decomposition, and the paired difference of two."""
 
 from __future__ import annotations
 
@@ -92,9 +92,10 @@ class Decomposition(Drawable, Noted, TermTable):
     """
     A loss, split into the terms of a chain of information levels.
 
-    Made by `Chain.decompose`, `FiniteModel.decompose`, `resolution_decomposition` and `corp_decomposition`.
-    What is stored is the loss and the spread of every level per row (or how to evaluate them); terms, rows,
-    standard errors, intervals and bounds follow from it.
+    Made by `decompose`, `Chain.decompose`, `FiniteModel.decompose`, `resolution_decomposition` and
+    `corp_decomposition`.
+    It stores the loss and the spread of every level by row (or how to evaluate them), from which terms, standard
+    errors, intervals and bounds follow.
 
     Attributes
     ----------
@@ -111,18 +112,18 @@ class Decomposition(Drawable, Noted, TermTable):
     n, n_classes : int
         Number of rows and of classes.
     chain : Chain or None
-        The laws behind it; ``d.chain.decompose("brier")`` decomposes another loss by the same laws. None for a summary
-        that was read from a file.
+        The fitted levels; ``d.chain.decompose("brier")`` decomposes another loss without fitting again. None for a
+        summary that was read from a file.
     clip : float or None
-        Distance from 0 and 1 that laws were clipped to, if that was asked for.
+        Distance from 0 and 1 that probabilities were clipped to, if any.
     findings : tuple of Finding
-        What a reader must know to use the numbers: where laws came from, cautions, doubts.
+        What a reader must know to use the numbers: how levels were fitted, cautions, doubts.
     floored : Decomposition or None
-        Where the loss is infinite and no `clip` was given, the same terms with all laws kept 1/(2n) from 0 and 1, n the
-        number of rows that have weight: what ``clip=1/(2n)`` gives. Its tables and advice say so. None for a loss that
-        is finite, unless it was compared with one that is not; and for a population, which has no n.
+        Where the loss is infinite and no `clip` was given: the decomposition with ``clip=1/(2n)``, n the number of rows
+        with weight. Its tables and advice say so. None for a finite loss, unless it was compared with an infinite one,
+        and for a population, which has no n.
     muted : tuple of str
-        Terms whose estimate is mostly noise of a level that was fitted: only their bounds say something.
+        Terms whose estimate is mostly noise of a fitted level: rely on their bounds only.
 
     Examples
     --------
@@ -162,12 +163,12 @@ class Decomposition(Drawable, Noted, TermTable):
 
     @property
     def n_units(self) -> int:
-        """Number of independent rows, or of groups, that have weight; all rows of a summary without rows."""
+        """Number of independent rows, or of groups, with weight; all rows for a summary without rows."""
         return self.n if self.chain is None or self._row_losses is None else self.chain.sample.n_units
 
     @property
     def sample_weight(self) -> FloatArray | None:
-        """Weights of the rows that came, if there were any."""
+        """Weights of the rows that were passed, if there were any."""
         weight = self._weight
         return weight if weight is None or self.chain is None else self.chain.sample.by_given_row(frozen(weight), 0.0)
 
@@ -205,7 +206,7 @@ class Decomposition(Drawable, Noted, TermTable):
 
     @property
     def floor(self) -> float | None:
-        """How far laws are kept from 0 and 1 although nobody asked for it; None where that was not done."""
+        """Distance from 0 and 1 where probabilities are kept away from them by default (``floored``); else None."""
         return None if self._moved is None else self.clip
 
     @property
@@ -217,7 +218,7 @@ class Decomposition(Drawable, Noted, TermTable):
 
     @property
     def splits_the_rest(self) -> str:
-        """The argument that would split what is left into model and data."""
+        """The argument of `decompose` that would split the remaining loss into model and data."""
         return "X"
 
     def _combination(self, index: int) -> dict[int, float]:
@@ -252,7 +253,7 @@ class Decomposition(Drawable, Noted, TermTable):
 
     @property
     def std_error(self) -> dict[str, float]:
-        """Standard error of each term: 0 for a population, NaN where the loss is infinite or the law in-sample."""
+        """Standard error of each term: 0 for a population, NaN where the loss is infinite or C was fitted in sample."""
         errors = [self._moments.std_error(self._combination(i)) for i in range(len(self.names))]
         roles = zip(self.names, self._roles, errors, strict=True)
         return {name: math.nan if role == "in-sample" else error for name, role, error in roles}
@@ -264,7 +265,7 @@ class Decomposition(Drawable, Noted, TermTable):
 
     @cached_property
     def resolution_form(self) -> Decomposition:
-        """Uncertainty − resolution + reliability by the same law C, for decompositions made by `decompose`."""
+        """Uncertainty − resolution + reliability with the same C, for decompositions made by `decompose`."""
         if self._resolution is not None:
             return self._resolution()
         if self.chain is None or self.chain.fit is None:
@@ -281,7 +282,7 @@ class Decomposition(Drawable, Noted, TermTable):
         """
         Contribution of each row to each term, shape (n, terms); its (weighted) column means are the terms.
 
-        Rows are those that came, in their order; rows of weight 0, which are absent, hold 0.
+        Rows are in the order in which they were passed; rows of weight 0 hold 0.
         """
         return self._by_given_row(self._rows)
 
@@ -304,7 +305,7 @@ class Decomposition(Drawable, Noted, TermTable):
 
     @property
     def level_spreads(self) -> FloatArray:
-        """Spread of every level over its fold models in every row, shape (n, levels); zero for given laws."""
+        """Spread of every level over its fold models in every row, shape (n, levels); zero for given levels."""
         return self._by_given_row(self._kept.extras[: self._levels].T)
 
     @cached_property
@@ -347,15 +348,15 @@ class Decomposition(Drawable, Noted, TermTable):
         confidence_level : float, default=0.95
             Confidence level.
         method : {"auto", "any-shape", "smooth", "bracket", "envelope", "clt", "bca"}, default="auto"
-            ``"any-shape"`` holds whatever the shape of C, jumps, bumps and tables of leaves included, as long as C
-            hardly changes between neighbours in the score (a few percent of the rows, or rows of the same score).
-            ``"smooth"`` is narrower, and holds where the maps that were fitted can follow C. ``"bracket"`` widens the
-            interval by twice the spread of the fitted laws on the side where their noise pulls: it assumes what
-            ``"smooth"`` does, and that errors are normal. ``"envelope"``, for the reliability, takes the largest upper
-            end over all candidate maps. ``"clt"`` is the estimate ± z standard errors, laws taken as given. ``"bca"``
-            refits the laws on resampled rows (or clusters) that stay in their folds. The last two do not allow for
-            the bias of the estimate. ``"auto"`` is ``"any-shape"`` where there is one (for terms next to C, by losses
-            with a continuous curvature), else ``"bracket"``.
+            ``"any-shape"`` is valid for any shape of C, including jumps, bumps and leaf tables, as long as C hardly
+            changes between neighbouring scores (a few percent of the rows, or rows of the same score). ``"smooth"`` is
+            narrower and is valid where the fitted maps can follow C. ``"bracket"`` widens the interval by twice the
+            spread of the fits on the side where their noise pulls; it assumes what ``"smooth"`` does, and normal
+            errors. ``"envelope"``, for the reliability, takes the largest upper end over all candidate maps. ``"clt"``
+            is the estimate ± z standard errors, with the fits taken as known. ``"bca"`` refits on resampled rows (or
+            groups), which stay in their folds. The last two do not allow for the bias of the estimate. ``"auto"`` is
+            ``"any-shape"`` where it exists (for terms next to C and losses with a continuous curvature), else
+            ``"bracket"``.
         n_resamples : int, default=999
             Resamples of ``"bca"``.
         random_state : int, Generator or None, default=0
@@ -364,7 +365,7 @@ class Decomposition(Drawable, Noted, TermTable):
         Returns
         -------
         Interval
-            With ``low``, ``high``, ``level`` and ``method``.
+            With ``low``, ``high``, ``confidence_level`` and ``method``.
         """
         confidence = parse_confidence(confidence_level)
         chosen = parse_choice(method, INTERVAL_METHODS, "method")
@@ -462,7 +463,7 @@ class Decomposition(Drawable, Noted, TermTable):
         Returns
         -------
         Bound
-            With ``value`` and ``level``. Refused, with the reason, where none can exist.
+            With ``value`` and ``confidence_level``. Refused, with the reason, where no bound can exist.
         """
         return self._inference(self._name(term)).lower_bound(parse_confidence(confidence_level))
 
@@ -480,18 +481,18 @@ class Decomposition(Drawable, Noted, TermTable):
         Returns
         -------
         Bound
-            With ``value`` and ``level``. Refused, with the reason, where none can exist.
+            With ``value`` and ``confidence_level``. Refused, with the reason, where no bound can exist.
         """
         return self._inference(self._name(term)).upper_bound(parse_confidence(confidence_level))
 
     @cached_property
     def calibration_pvalue(self) -> float | None:
-        """P-value of a test that the score is calibrated, which advice goes by; None where rows are clustered."""
+        """P-value of the calibration test that advice uses; None where rows are grouped."""
         return None if self._calibration is None else self._calibration()
 
     def known(self, term: str, confidence_level: float = 0.95) -> Interval:
         """
-        What the data can say of a term: an interval where one holds, else the bound that does.
+        What the data say about a term: a two-sided interval where one exists, else a one-sided bound.
 
         Parameters
         ----------
@@ -503,7 +504,7 @@ class Decomposition(Drawable, Noted, TermTable):
         Returns
         -------
         Interval
-            With ``low`` and ``high``; NaN for an end that no data can give, and for both of a population.
+            With ``low`` and ``high``; NaN for an end that cannot be determined from data, and for both of a population.
         """
         name, confidence = self._name(term), parse_confidence(confidence_level)
         how = {"information": "lower bound", "remaining": "upper bound"}
@@ -541,18 +542,18 @@ class Decomposition(Drawable, Noted, TermTable):
         grouping_pvalue: float | None = None,
     ) -> tuple[Finding, ...]:
         """
-        What to do, and what is known, from bounds and tests.
+        Conclusions from bounds and tests: what to do, and what is known.
 
         Parameters
         ----------
         confidence_level : float, default=0.95
             Confidence level of bounds and tests.
         min_gain : float, default=0.01
-            Share of the loss below which a gain is not worth a change: an action is proposed where the lower bound
-            reaches it.
+            Share of the loss below which a gain is not worth a change: an action is proposed if the lower bound of the
+            gain reaches it.
         calibration_pvalue, grouping_pvalue : float, optional
-            P-values of tests that were run already, of calibration and of what features add. A test of calibration is
-            run where it is needed; without a test of grouping, bounds alone decide.
+            P-values of calibration and grouping tests that were already run. A calibration test is run where it is
+            needed; without a grouping test, bounds alone decide.
 
         Returns
         -------
@@ -576,7 +577,7 @@ class Decomposition(Drawable, Noted, TermTable):
 
     def summary(self, confidence_level: float = 0.95, *, min_gain: float = MIN_GAIN) -> Summary:
         """
-        The table people read: estimates, intervals or bounds, shares, what reduces each term; and what to do.
+        The table to read: estimates, intervals or bounds, shares, what reduces each term, and advice.
 
         Parameters
         ----------
@@ -588,7 +589,7 @@ class Decomposition(Drawable, Noted, TermTable):
         Returns
         -------
         Summary
-            Printed as a table; ``summary.findings`` holds what was concluded, ``summary.advice`` the sentences.
+            Printed as a table; ``summary.findings`` holds the conclusions, ``summary.advice`` their sentences.
         """
         return self._summarized(parse_confidence(confidence_level), parse_share(min_gain, "min_gain"))
 
@@ -602,8 +603,8 @@ class Decomposition(Drawable, Noted, TermTable):
         """
         What each segment contributes to every term of the whole.
 
-        This is a share of the overall terms, not the decomposition of the segment, which `decompose_by` fits inside
-        it. A contribution to reliability can be negative.
+        These are shares of the overall terms. For a decomposition of each segment, with C and Q fitted inside it, use
+        `decompose_by`. A contribution to reliability can be negative.
 
         Parameters
         ----------
@@ -729,8 +730,8 @@ class Decomposition(Drawable, Noted, TermTable):
         Returns
         -------
         frame
-            One row per term. Where the loss is infinite, columns ``floored_…`` hold the same at a floor, the column
-            ``floor``.
+            One row per term. Where the loss is infinite, columns ``floored_…`` hold the values with probabilities kept
+            at least ``floor`` (a column) from 0 and 1.
         """
         columns, twin = self._columns(), self._stand_in
         if twin is not None:
@@ -917,9 +918,9 @@ class PairedDifference(Drawable, TermTable):
     names : tuple of str
         Terms in order.
     first, second : Decomposition
-        What was compared.
+        The decompositions.
     floored : PairedDifference or None
-        The same of ``first.floored`` and ``second.floored``, where both are there: two infinite losses have no
+        The difference of ``first.floored`` and ``second.floored``, where both exist: two infinite losses have no
         difference.
 
     Examples
@@ -945,7 +946,7 @@ class PairedDifference(Drawable, TermTable):
 
     @property
     def std_error(self) -> dict[str, float]:
-        """Paired standard error of each difference; NaN for in-sample laws."""
+        """Paired standard error of each difference; NaN where C was fitted in sample."""
         errors = {name: self._moments.std_error(self.first._combination(i)) for i, name in enumerate(self.names)}
         return {name: math.nan if math.isnan(self.first.std_error[name]) else error for name, error in errors.items()}
 
@@ -976,8 +977,8 @@ class PairedDifference(Drawable, TermTable):
         confidence_level : float, default=0.95
             Confidence level.
         method : {"auto", "any-shape", "smooth", "clt"}, default="auto"
-            As for `Decomposition.interval`: ``"any-shape"`` allows for the bias of the fitted laws C of both, and
-            ``"smooth"`` for their noise; ``"clt"``, estimate ± z paired standard errors, takes the laws as given.
+            As for `Decomposition.interval`: ``"any-shape"`` allows for the bias of both fits of C, ``"smooth"`` for
+            their noise; ``"clt"``, estimate ± z paired standard errors, takes the fits as known.
             ``"auto"`` is ``"any-shape"`` for the difference of two reliabilities, ``"smooth"`` for other terms.
 
         Returns

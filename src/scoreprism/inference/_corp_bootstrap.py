@@ -71,7 +71,8 @@ class CorpBootstrap(TermTable):
 
         It says how much the *estimate* varies from sample to sample. The in-sample bias of CORP stays inside, and
         resampling adds its own: replicates of reliability and resolution lie above their estimates, which
-        themselves lie above the truth. For an interval that should cover the truth, use laws fitted out of sample.
+        themselves lie above the truth. For an interval that covers the truth, use `decompose`, which fits out of
+        sample.
 
         Returns
         -------
@@ -149,7 +150,7 @@ def corp_bootstrap(
     sample_weight : array-like of shape (n,), optional
         Weights: a row that is drawn twice counts with twice its weight. Rows of weight zero are not drawn.
     clip : float, optional
-        Keep laws at least this far from 0.
+        Keep probabilities at least this far from 0.
     random_state : int, Generator or None, default=0
         Seed. Replicate b depends on it and on b alone, not on the number of replicates.
 

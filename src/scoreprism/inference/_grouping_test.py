@@ -46,7 +46,7 @@ def grouping_test(
     n_jobs: int | None = None,
 ) -> TestResult:
     """
-    Test whether the features know something of the outcome that the score does not: grouping = 0.
+    Test whether the features say more about the outcome than the score does; the hypothesis is grouping = 0.
 
     ``"projected-covariance"`` (Lundborg et al.): on one half of the rows a direction h(S, X) is learned in which
     outcomes seem to depend on the features beyond the score; on the other half the covariance of Y and h, both freed
@@ -56,7 +56,7 @@ def grouping_test(
     Parameters
     ----------
     X : array-like or frame of shape (n, p), optional
-        Features; left out beside a Sample.
+        Features; omit with a Sample.
     method : {"projected-covariance", "bootstrap"}, default="projected-covariance"
         Which test.
     n_resamples : int, default=199

@@ -35,25 +35,25 @@ _ALTERNATIVES: dict[str, tuple[Callable[[FloatArray, float], FloatArray], float]
 @dataclass(frozen=True, repr=False)
 class SampleSize(Record):
     """
-    A required number of rows, and what it rests on.
+    A required number of rows, and the assumptions behind it.
 
     Attributes
     ----------
     n : int
         Rows with which the lower bound of the reliability exceeds 0 with probability `power`.
     reliability : float
-        The miscalibration E d(S, C) to be seen.
+        The miscalibration E d(S, C) to be detected.
     sd : float
         Standard deviation of the rows ℓ(S, Y) − ℓ(C, Y).
     loss : str
         The loss.
     power, confidence_level : float
-        Probability to see it, and confidence level of the lower bound.
+        Probability of detecting it, and confidence level of the lower bound.
     n_test : int or None
-        Rows that the most powerful test of calibration would need if C were known: no test does with fewer, not
-        `calibration_test` either. None with a pilot.
+        Rows that the most powerful test of calibration would need if C were known; every test, including
+        `calibration_test`, needs at least as many. None with a pilot.
     assumptions : tuple of str
-        Where the numbers come from.
+        What the numbers assume.
 
     Examples
     --------
@@ -117,25 +117,26 @@ def required_sample_size(
     pilot: Decomposition | None = None,
 ) -> SampleSize:
     r"""
-    Rows needed to see a given miscalibration.
+    Number of rows needed to detect a given miscalibration.
 
-    Seen means: the one-sided lower bound of the mean of the rows :math:`\ell(S,Y) - \ell(C,Y)` exceeds 0, with C known
-    or fitted on many more rows. Their mean is the reliability :math:`\rho`, so with standard deviation :math:`\sigma`
+    Detected means that the one-sided lower bound of the mean of the rows :math:`\ell(S,Y) - \ell(C,Y)` exceeds 0,
+    with C known or fitted on many more rows. Their mean is the reliability :math:`\rho`; with standard deviation
+    :math:`\sigma`,
 
     .. math:: n = \left((z_{level} + z_{power})\, \sigma / \rho\right)^2.
 
     Parameters
     ----------
     reliability : float, optional
-        Mean loss difference to be seen; with `pilot` the default is its estimate.
+        Mean loss difference to be detected; with `pilot` the default is its estimate.
     loss : str or ProperLoss, optional
         The loss: "log", or that of the pilot.
     power : float, default=0.8
-        Probability to see it.
+        Probability of detecting it.
     confidence_level : float, default=0.95
         Confidence level of the lower bound.
     y_proba : array-like of shape (m,) or (m, K), optional
-        Scores as they will come. C is then the `alternative` that has this reliability, and σ is exact.
+        Typical scores. C is then the `alternative` that has this reliability, and σ is exact.
     base_rate : float, optional
         In place of `y_proba`: every score is this number.
     alternative : {"shift", "slope"}, default="shift"

@@ -1,4 +1,4 @@
-"""Losses of the user's own, from an entropy or from a function, and the check that they are proper."""
+"""User-defined losses, from an entropy or from a function, and the check that they are proper."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class _CustomLoss(ProperLoss):
 
     @property
     def strictly_proper(self) -> bool:
-        """Whether the truth was the only best prediction on the laws tried."""
+        """Whether the truth was the only best prediction in all cases tried."""
         return self._strict
 
     @property
     def symmetric(self) -> bool:
-        """Whether swapping classes changed nothing on the laws tried."""
+        """Whether swapping classes changed nothing in all cases tried."""
         return self._exchangeable
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:
@@ -93,14 +93,14 @@ class _CustomLoss(ProperLoss):
 
 class OpaqueLoss(_CustomLoss):
     """
-    A loss of which only the name is left, after loading a result from JSON.
+    A loss known by name only, in a result loaded from JSON.
 
     Parameters
     ----------
     label : str
         Name of the loss.
     classes : int or None
-        Number of classes it was for, if known.
+        Number of classes it is defined for, if known.
 
     Examples
     --------
@@ -394,7 +394,7 @@ def from_loss(function: RowFunction, n_classes: int = 2, *, name: str | None = N
     n_classes : int, default=2
         Number of classes the function is for.
     name : str, optional
-        Label in results; the function's name when not given.
+        Label in results; by default the function's name.
 
     Returns
     -------
@@ -436,7 +436,7 @@ def from_entropy(entropy: RowFunction, gradient: RowFunction | None = None, *, n
         Its gradient, ``(n, K)`` to ``(n, K)``. Without it derivatives are numerical: at least eight digits, or
         refused, as they are close to the boundary for an entropy that bends sharply there.
     name : str, optional
-        Label in results; the function's name when not given.
+        Label in results; by default the function's name.
 
     Returns
     -------

@@ -31,7 +31,7 @@ class ProperLoss(ABC):
     Subclasses override them only for accuracy or speed, and the law tests hold every override to the
     definition.
 
-    Laws have shape ``(n,)``, meaning P(Y=1), or ``(n, K)``; outcomes are codes 0…K−1. A law of one row is
+    Probabilities have shape ``(n,)``, meaning P(Y=1), or ``(n, K)``; outcomes are codes 0…K−1. A single row is
     broadcast. Results have shape ``(n,)``. An infinite loss is ``inf``: nothing is clipped.
 
     Notes
@@ -105,7 +105,7 @@ class ProperLoss(ABC):
         Parameters
         ----------
         law : array of shape (n, K)
-            Laws p.
+            Probabilities p.
         y : integer array of shape (n,)
             Outcome codes.
         floor : array of shape (n,)
@@ -114,7 +114,7 @@ class ProperLoss(ABC):
         Returns
         -------
         array of shape (n, m) or None
-            None where this loss does not know its curvature.
+            None where the curvature of the loss is not known.
         """
         return None
 
@@ -150,7 +150,7 @@ class ProperLoss(ABC):
         Parameters
         ----------
         p, q : array-like of shape (n,) or (n, K)
-            The prediction and the law it is judged against.
+            The prediction and the true probabilities.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class ProperLoss(ABC):
         Parameters
         ----------
         q : array-like of shape (n,) or (n, K)
-            Laws.
+            Probabilities.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class ProperLoss(ABC):
         Parameters
         ----------
         p, q : array-like of shape (n,) or (n, K)
-            The prediction and the law it is judged against.
+            The prediction and the true probabilities.
 
         Returns
         -------
@@ -244,7 +244,7 @@ class ProperLoss(ABC):
 
     def evaluate(self, p: FloatArray, y: IntArray) -> FloatArray:
         r"""
-        The loss of a law and of codes that were parsed before: nothing is checked again, see `require_classes`.
+        `loss` for arguments that are already parsed: nothing is checked again; see `require_classes`.
 
         Parameters
         ----------
@@ -262,12 +262,12 @@ class ProperLoss(ABC):
 
     def evaluate_entropy(self, q: FloatArray) -> FloatArray:
         """
-        The entropy of laws that were parsed before.
+        `entropy` for probabilities that are already parsed.
 
         Parameters
         ----------
         q : array of shape (n,) or (n, K)
-            Laws.
+            Probabilities.
 
         Returns
         -------
@@ -278,12 +278,12 @@ class ProperLoss(ABC):
 
     def evaluate_divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """
-        The divergence of laws that were parsed before, and have as many rows and classes as each other.
+        `divergence` for probabilities that are already parsed and have the same shape.
 
         Parameters
         ----------
         p, q : array of shape (n,) or (n, K)
-            The prediction and the law it is judged against.
+            The prediction and the true probabilities.
 
         Returns
         -------
@@ -294,7 +294,7 @@ class ProperLoss(ABC):
 
     def evaluate_weight(self, c: FloatArray) -> FloatArray:
         """
-        The weight of thresholds that were parsed before.
+        `weight` for thresholds that are already parsed.
 
         Parameters
         ----------
@@ -313,14 +313,14 @@ class ProperLoss(ABC):
 
     def require_classes(self, law: FloatArray, name: str = "p") -> None:
         """
-        Refuse a law with more or fewer classes than this loss is for: once, where the loss meets a sample.
+        Refuse probabilities with more or fewer classes than this loss is defined for.
 
         Parameters
         ----------
         law : array of shape (n,) or (n, K)
             Probabilities.
         name : str, default="p"
-            What the message calls them.
+            Their name in the message.
         """
         if self.binary_only and n_classes(law) != 2:
             refuse(

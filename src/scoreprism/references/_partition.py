@@ -25,7 +25,7 @@ from scoreprism.losses import ProperLoss, get_loss
 @dataclass(frozen=True, repr=False)
 class PartitionBound(Record):
     """
-    What a partition of the features shows of the grouping loss.
+    Grouping loss that a partition of the features explains.
 
     Attributes
     ----------
@@ -127,9 +127,9 @@ def partition_lower_bound(
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of equal mass or of equal width.
     max_regions : int, default=8
-        Leaves of a tree at most.
+        Largest number of leaves of a tree.
     calibrator : str or Calibrator, default="isotonic"
-        Map that says how C varies within bins.
+        Map that estimates how C varies within bins.
     random_state : int, Generator or None, default=0
         Seed of the halves.
 

@@ -24,9 +24,9 @@ Predict = Callable[[Features, FloatArray], list[FloatArray]]
 
 class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
-    The default reference law: a mixture of learners that start from the calibrated score.
+    The default estimate of Q: a mixture of learners that start from the calibrated score.
 
-    The members are the calibrated law itself; a ridge logistic regression on the features with the calibrated logit
+    The members are the calibrated score itself; a ridge logistic regression on the features with the calibrated logit
     as its offset; the same with squares and products; small boosting started at the calibrated logit (after few and
     many trees); the same continued with trees that cut two columns at once, on pairs of columns whose interaction
     shows beyond chance (of three columns or more only what pairs show of it); small boosting from the base rate. The
@@ -76,19 +76,19 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_members(self, task: Task, rng: np.random.Generator) -> Predict:
         """
-        All members, fitted.
+        Fit all members.
 
         Parameters
         ----------
         task : Task
-            What they are fitted on.
+            Rows to fit on.
         rng : Generator
             Source of randomness.
 
         Returns
         -------
         callable
-            From features and start to the laws of all variants.
+            From features and start to the probabilities of all variants.
         """
         fitted: list[Fitted] = [MEMBERS[name](task, rng) for name in self._names()]
         return lambda features, base: [law for member in fitted for law in member(features, base)]
@@ -97,7 +97,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, y_proba: ArrayLike | None = None
     ) -> StackedReference:
         """
-        Fit the members, and mix them by their out-of-fold laws.
+        Fit the members, and mix them by their out-of-fold predictions.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n,), optional
             Weights.
         y_proba : array-like of shape (n,) or (n, K), optional
-            A law to start from, columns in sorted order of the labels; by default the share of each class.
+            Probabilities to start from, columns in sorted order of the labels; by default the share of each class.
 
         Returns
         -------
@@ -164,14 +164,14 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: ArrayLike, *, y_proba: ArrayLike | None = None) -> FloatArray:
         """
-        The reference law.
+        Estimated probabilities.
 
         Parameters
         ----------
         X : array-like or frame of shape (n, p)
             Features.
         y_proba : array-like of shape (n,) or (n, K), optional
-            The law to start from, if `fit` had one.
+            Probabilities to start from, if `fit` had them.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like or frame of shape (n, p)
             Features.
         y_proba : array-like, optional
-            The law to start from, if `fit` had one.
+            Probabilities to start from, if `fit` had them.
 
         Returns
         -------
