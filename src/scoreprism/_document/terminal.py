@@ -113,9 +113,13 @@ def fold(text: str, width: int) -> list[str]:
 
 
 def _chopped(word: str, width: int) -> list[str]:
+    """A word on several lines, broken at a hyphen where one is."""
     from rich.cells import chop_cells
 
-    return chop_cells(word, width)
+    joint = word.rfind("-", 1, width) + 1
+    if not joint or not word[joint:]:
+        return chop_cells(word, width)
+    return [*chop_cells(word[:joint], width), *fold(word[joint:], width)]
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────

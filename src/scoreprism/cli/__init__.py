@@ -16,7 +16,7 @@ __all__ = ["COMMANDS", "main"]
 
 #: Every command: the module that holds it, and what it does. Nothing is loaded for ``--help`` but click.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "report": ("_reports", "Write a report that can be handed over."),
+    "report": ("_reports", "Write a self-contained report."),
     "diagnose": ("_reports", "Print what is wrong with a score and what to do about it."),
     "compare": ("_reports", "Compare several scores on the same rows, term by term."),
     "test": ("_tests", "Test calibration and, with features, grouping."),
@@ -81,7 +81,7 @@ class _Commands(click.Group):
             return run(lambda: called(*args, standalone_mode=False, **extra))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="scoreprism", message="scoreprism %(version)s")
 @click.option("--debug", is_flag=True, envvar="SCOREPRISM_DEBUG", help="Show the traceback of an unexpected error.")
 def main(debug: bool) -> None:

@@ -29,10 +29,11 @@ TARGET, SCORES = "default", ("logistic", "forest", "average", "stacking")
 
 @click.command(cls=opt.Command, example="scoreprism demo")
 @opt.options(
+    opt.RANDOM,
     opt.in_output("--output", "-o", type=opt.FILE, metavar="FILE", default="scoreprism-demo.html", help="Report file."),
     opt.in_output("--save-data", type=opt.FILE, metavar="FILE",
                   help="Only write the predictions of the models, to try commands on."),
-    opt.RANDOM, opt.FORCE, opt.SHOWN,
+    opt.FORCE, opt.SHOWN,
 )  # fmt: skip
 def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force: bool, form: str) -> None:
     """

@@ -26,7 +26,7 @@ def losses(form: str) -> None:
     heads = {"name": "loss", "parameters": "parameters", "formula": "formula", "classes": "classes"}
     heads |= {"strictly_proper": "strictly proper"}
     headline = "Proper losses: predicting the truth is never worse. Write parameters as in tsallis:alpha=1.5."
-    _list("losses", headline, "Names, formulas, promises", heads, rows, form)
+    _list("losses", "Losses", headline, heads, rows, form)
 
 
 @click.command(cls=Command)
@@ -43,14 +43,14 @@ def calibrators(form: str) -> None:
     heads = {"name": "map", "keeps_order": "keeps the order", "smooth": "smooth", "classes": "classes"}
     heads |= {"about": "description"}
     headline = "Maps from a score to P(event | score). Their properties hold for every data set."
-    _list("calibrators", headline, "Names and properties", heads, rows, form)
+    _list("calibrators", "Recalibration maps", headline, heads, rows, form)
 
 
-def _list(kind: str, headline: str, title: str, heads: dict[str, str], rows: Any, form: str) -> None:
+def _list(kind: str, title: str, headline: str, heads: dict[str, str], rows: Any, form: str) -> None:
     from scoreprism._document.model import make_table
 
     columns = [(key, head, "text") for key, head in heads.items()]
-    emit(make_answer(kind, headline, make_table(kind, title, columns, rows)), form)
+    emit(make_answer(kind, title, headline, make_table(kind, "", columns, rows)), form)
 
 
 def _yes(flag: bool) -> str:

@@ -39,8 +39,8 @@ _DIALECTS = {
     opt.SCORES, opt.READING,
     opt.in_numbers("--method", type=opt.OneOf(METHODS), default="selected", metavar="NAME",
                    help="Map; see `scoreprism calibrators`. The default selects one by cross-validation."),
-    opt.in_numbers("--order", type=click.Choice(("keep", "any")),
-                   help="Whether the selected map must keep the ranking of the scores (default) or may change it."),
+    opt.in_numbers("--order", type=click.Choice(("keep", "any")), metavar="NAME",
+                   help="Whether the selected map must keep the ranking of the scores: keep (default) or any."),
     opt.NUMBERS, opt.RANDOM,
     opt.in_output("--save", type=opt.FILE, metavar="FILE", help="Save the map as JSON."),
     opt.FORCE, opt.SHOWN,
@@ -122,19 +122,19 @@ def apply(
     write_frame(frame, target, given["delimiter"] or (";" if comma else None), overwrite=force)
 
 
-_in_what = partial(click.option, cls=opt.Option, section="What")
+_in_content = partial(click.option, cls=opt.Option, section="Content")
 
 
 @click.command(cls=opt.Command, example="scoreprism export map.json --sql --score-column score")
 @click.argument("calibrator", type=opt.FILE)
 @opt.options(
-    _in_what("--sql", is_flag=True, help="SQL expression."),
-    _in_what("--csv", "table", is_flag=True, help="Lookup table of scores and recalibrated scores."),
-    _in_what("--score-column", type=opt.Named("column"), default="score", metavar="NAME",
-             help="Column of the score; a dot separates table and column."),
-    _in_what("--dialect", type=click.Choice(tuple(_DIALECTS)), default="duckdb",
-             help="SQL dialect, for the quotes of names and the names of types."),
-    _in_what("--points", type=click.IntRange(2, 1_000_001), default=1001, metavar="N", help="Rows of the table."),
+    _in_content("--sql", is_flag=True, help="SQL expression."),
+    _in_content("--csv", "table", is_flag=True, help="Lookup table of scores and recalibrated scores."),
+    _in_content("--score-column", type=opt.Named("column"), default="score", metavar="NAME",
+                help="Column of the score; a dot separates table and column."),
+    _in_content("--dialect", type=click.Choice(tuple(_DIALECTS)), default="duckdb", metavar="NAME",
+                help=f"SQL dialect: {', '.join(_DIALECTS)}."),
+    _in_content("--points", type=click.IntRange(2, 1_000_001), default=1001, metavar="N", help="Rows of the table."),
     opt.in_output("--output", "-o", type=opt.FILE, metavar="FILE", help="File to write; stdout by default."),
     opt.FORCE, opt.QUIET,
 )  # fmt: skip

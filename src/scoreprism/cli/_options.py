@@ -24,6 +24,8 @@ OPTION_OF = {
     "y_proba": "--score", "y_true": "--target", "Sums.to_json": "--save-sums",
     "to_json()": "`scoreprism recalibrate --save`",
 }  # fmt: skip
+#: A hyphen at which no line is broken.
+_HYPHEN = "\u2011"
 #: More processes than this for each core only take memory.
 _PER_CORE = 4
 
@@ -108,11 +110,17 @@ def _split_names(_ctx: click.Context, _param: click.Parameter, texts: Sequence[s
 
 
 class Option(click.Option):
-    """An option that stands under a heading of its own in the help."""
+    """An option that stands under a heading of its own in the help, without its range: errors tell that."""
 
     def __init__(self, *args: Any, section: str = "Options", **extra: Any) -> None:
         super().__init__(*args, **extra)
         self.section = section
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """What stands in brackets."""
+        extra = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
 
 
 class Command(click.Command):
@@ -129,6 +137,10 @@ class Command(click.Command):
         with show_warnings():
             return super().invoke(ctx)
 
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, with hyphens as they are typed."""
+        return super().get_help(ctx).replace(_HYPHEN, "-")
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the example, on one line that can be copied."""
         if self.example:
@@ -140,7 +152,8 @@ class Command(click.Command):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
-                sections[getattr(parameter, "section", "Options")].append(record)
+                names, text = record
+                sections[getattr(parameter, "section", "Options")].append((names, text.replace("-", _HYPHEN)))
         sections["Options"] = sections.pop("Options", [])  # the help itself, last
         for heading, records in sections.items():
             with formatter.section(heading):
@@ -215,13 +228,12 @@ READING = (*TEXT, in_reading("--as-given", is_flag=True, help="Accept reversed s
 
 # ── how numbers are made ────────────────────────────────────────────────────────────────────────────
 
-_SHARE: dict[str, Any] = {"type": Finite(0.0, 1.0, min_open=True, max_open=True), "metavar": "SHARE"}
+_SHARE: dict[str, Any] = {"type": Finite(0.0, 1.0, min_open=True, max_open=True), "metavar": "LEVEL"}
 NUMBERS = (
-    in_numbers("--loss", "losses", type=Loss(), multiple=True, default=("log", "brier"), show_default="log and brier",
-               metavar="NAME",
+    in_numbers("--loss", "losses", type=Loss(), multiple=True, default=("log", "brier"), metavar="NAME",
                help="Loss, with parameters as in tsallis:alpha=1.5; repeat it for several. See `scoreprism losses`."),
     in_numbers("--clip", type=Finite(0.0, 0.5, min_open=True, max_open=True), metavar="DISTANCE",
-               help="Keep scores this far from 0 and 1."),
+               help="Keep scores at least this far from 0 and 1."),
     in_numbers("--confidence", **_SHARE, default=0.95, help="Confidence level."),
     in_numbers("--min-gain", type=Finite(0.0, 1.0, max_open=True), default=0.01, metavar="SHARE",
                help="Smallest gain worth a change, as a share of the loss."),
@@ -244,7 +256,7 @@ SCALE = (
     in_scale("--fold-column", metavar="COLUMN", help="Folds; drawn by default."),
     in_scale("--fold-key", metavar="COLUMN", help="Integers hashed to folds: rows with the same key stay together."),
     in_scale("--sums", multiple=True, metavar="FILES",
-             help="Files of --save-sums, instead of FILE: a path, a glob or a folder."),
+             help="Read what --save-sums saved, instead of FILE: a path, a glob or a folder."),
     in_scale("--verify-checksums", is_flag=True,
              help="Verify the checksums of Parquet pages first, which reads the columns twice. A single file in "
              "memory is always verified."),
@@ -263,7 +275,12 @@ QUIET = in_output(
 )
 FORCE = in_output("--force", is_flag=True, help="Overwrite existing files.")
 FORMAT = in_output(
-    "--format", "form", type=click.Choice(("table", "json", "csv", "md")), default="table", help="Output format."
+    "--format",
+    "form",
+    type=click.Choice(("table", "json", "csv", "md")),
+    default="table",
+    metavar="NAME",
+    help="Output format: table, json, csv or md.",
 )
 SHOWN = (FORMAT, QUIET)
 
@@ -273,9 +290,9 @@ MISCALIBRATED = (in_gates("--fail-if-miscalibrated", is_flag=True, help=f"{_REJE
 GATES = (
     in_gates("--max-reliability", type=Finite(min=0.0), metavar="LOSS",
              help="Exit 1 if the reliability term of a model, by the first loss, is larger."),
-    in_gates("--gate-on", type=click.Choice(("estimate", "lower", "upper")), default="estimate",
-             help="What is compared with it: the estimate, or its bound at --confidence. lower fails only if an excess "
-             "is shown, upper unless it is ruled out."),
+    in_gates("--gate-on", type=click.Choice(("estimate", "lower", "upper")), default="estimate", metavar="NAME",
+             help="What to compare with it: the estimate, or its lower or upper bound at --confidence. lower fails "
+             "only if an excess is shown, upper unless it is ruled out."),
     in_gates("--fail-if-miscalibrated", is_flag=True,
              help=f"{_REJECTED}, unless recalibration is shown to gain less than --min-gain."),
     _ALPHA,

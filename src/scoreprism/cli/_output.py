@@ -84,7 +84,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 
 def make_answer(
-    kind: str, headline: str, table: Table, *, more: Sequence[Block] = (), origin: Origin | None = None,
+    kind: str, title: str, headline: str, table: Table, *, more: Sequence[Block] = (), origin: Origin | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Document:  # fmt: skip
     """A document of one table, for commands that make no whole report."""
@@ -92,7 +92,6 @@ def make_answer(
     from scoreprism._document.versions import versions
 
     section = Section(kind, "", (), (table, *more))
-    title = f"scoreprism: {kind}"
     return Document(kind, title, headline, (section,), origin or Origin(), dict(settings or {}), versions())
 
 

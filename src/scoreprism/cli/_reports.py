@@ -45,7 +45,7 @@ _HOW = (opt.READING, opt.NUMBERS, opt.RANDOM, opt.GATES)
 )  # fmt: skip
 def report(files: tuple[str, ...], paths: tuple[str, ...], form: str, force: bool, **given: Any) -> None:
     """
-    Write a report on the scores in FILE that can be handed over, and print its verdict.
+    Write a self-contained report on the scores in FILE and print its verdict.
 
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. Several files, a glob ('data/*.parquet') or a folder
     are summed where they are, whatever their size.

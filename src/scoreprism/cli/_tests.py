@@ -92,7 +92,7 @@ def _answer(data: ReadSample, results: Any, given: dict[str, Any]) -> Document:
         ("n", "rows", "count"), ("n_resamples", "draws", "count"),
     ]  # fmt: skip
     note = "A small p is evidence against the hypothesis; a large one does not prove it."
-    table = make_table("tests", "Statistics and p-values", columns, rows, note)
+    table = make_table("tests", "", columns, rows, note)
     hypotheses = dict.fromkeys(test.hypothesis for tests in results.values() for test in tests.values())
     findings = [one.about(name) for tests in results.values() for name, test in tests.items() for one in test.findings]
     more: list[Block] = [Paragraph(f"Hypothesis: {text}.") for text in hypotheses]
@@ -100,4 +100,5 @@ def _answer(data: ReadSample, results: Any, given: dict[str, Any]) -> Document:
     settings = {"seed": given["seed"], "method": given["method"], "n_resamples": given["resamples"]}
     level = f"at level {given['alpha']:g}"
     headline = f"Significant {level}: {'; '.join(rejected)}." if rejected else f"Nothing significant {level}."
-    return make_answer("tests", headline, table, more=more, origin=data.origin, settings=settings)
+    title = f"Tests of {', '.join(data.sample.predictions)}"
+    return make_answer("tests", title, headline, table, more=more, origin=data.origin, settings=settings)
