@@ -48,16 +48,6 @@ class _Nodes:
 
     def average(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
         """Evidence and mean shift over all variances, no shift as likely as any; and the evidence of all nodes."""
-        full = np.flatnonzero((self.information != 0.0).any(axis=0) | (self.gradient != 0.0).any(axis=0))
-        if full.size == self.rate.size:
-            return self._averaged()
-        # many rows in few cells make mostly empty leaves, which have neither evidence nor shift
-        part = _Nodes(self.gradient[:, full], self.information[:, full], self.rate[full])
-        evidence, shift = np.zeros(self.gradient.shape), np.zeros(self.gradient.shape)
-        evidence[:, full], shift[:, full], sums = part._averaged()
-        return evidence, shift, sums
-
-    def _averaged(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
         share = 0.5 / len(_VARIANCES)
         fits = [self.fit(variance) for variance in _VARIANCES]
         top = np.zeros(self.gradient.shape)
@@ -71,12 +61,14 @@ class _Nodes:
             moved += part * shift
         return top + np.log(mass), moved / mass, [evidence.sum(axis=1) for _, evidence in fits]
 
-    def pairs(self, whole: FloatArray) -> _Nodes:
-        """The nodes one depth higher; `whole` is the mass of these."""
-        shape = (self.gradient.shape[0], -1, 2)
-        mass = np.maximum(whole.reshape(-1, 2), TINY)
-        rate = (self.rate.reshape(-1, 2) * mass).sum(axis=1) / mass.sum(axis=1)
-        return _Nodes(self.gradient.reshape(shape).sum(axis=2), self.information.reshape(shape).sum(axis=2), rate)
+    def merge(self, whole: FloatArray, starts: IntArray) -> _Nodes:
+        """The nodes one depth higher, whose first children are `starts`; `whole` is the mass of these."""
+        mass = np.maximum(whole, TINY)
+        rate = np.add.reduceat(self.rate * mass, starts) / np.add.reduceat(mass, starts)
+        gradient, information = (
+            np.add.reduceat(values, starts, axis=1) for values in (self.gradient, self.information)
+        )
+        return _Nodes(gradient, information, rate)
 
 
 def _far_mode(
@@ -107,42 +99,49 @@ def local_shifts(
     """Shifts of the log-odds of M laws in G cells: trees, levels and single scores, averaged."""
     models, cells = gradient.shape
     depth = int(np.clip(np.floor(np.log2(max(total, 2 * _ROWS) / _ROWS)), 1, _DEEPEST))
-    node = _leaf_of(whole, depth)
-    mass = np.bincount(node, whole, 1 << depth).astype(np.float64)
-    held = np.bincount(node, whole * rate, 1 << depth)
+    # many rows in few cells leave most of the leaves empty: only nodes that hold cells are kept
+    leaves, first, leaf_of = np.unique(_leaf_of(whole, depth), return_index=True, return_inverse=True)
+    mass = np.add.reduceat(whole, first)
+    held = np.add.reduceat(whole * rate, first)
     mean = np.divide(held, mass, out=np.full(mass.size, 0.5), where=mass > 0.0)
-    ladder = [_Nodes(_sums(gradient, node, 1 << depth), _sums(information, node, 1 << depth), mean)]
+    ladder = [_Nodes(_sum_cells(gradient, first), _sum_cells(information, first), mean)]
+    place, steps = [np.arange(leaves.size)], []  # the node of each leaf, and the first child of each node
+    codes = leaves
     for _ in range(depth):
-        ladder.append(ladder[-1].pairs(mass))
-        mass = mass.reshape(-1, 2).sum(axis=1)
+        codes, starts, parent = np.unique(codes >> 1, return_index=True, return_inverse=True)
+        ladder.append(ladder[-1].merge(mass, starts))
+        mass = np.add.reduceat(mass, starts)
+        place.append(parent[place[-1]])
+        steps.append(starts)
     ladder.reverse()  # from the root to the leaves
+    place.reverse()
     leaf, shifts, sums = zip(*(nodes.average() for nodes in ladder), strict=True)
-    evidence, out = _tree_average(leaf, shifts)
-    levels = list(zip(ladder, sums, strict=True))[2:]
+    evidence, out = _tree_average(leaf, shifts, steps[::-1])
+    levels = list(zip(ladder, sums, place, strict=True))[2:]
     scores = _Nodes(gradient, information, rate) if single and cells <= total / _TIED else None
     half = 0.5 if scores is None else 0.25
     models_ = [
-        (nodes, v, found[t], half / (len(levels) * len(_VARIANCES)))
-        for nodes, found in levels
+        (nodes, v, found[t], half / (len(levels) * len(_VARIANCES)), node_of)
+        for nodes, found, node_of in levels
         for t, v in enumerate(_VARIANCES)
     ]
     if scores is not None:
         found = scores.average()[2]
-        models_ += [(scores, v, found[t], half / len(_VARIANCES)) for t, v in enumerate(_VARIANCES)]
-    logs = np.stack([log + np.log(prior) for _, _, log, prior in models_] + [evidence + np.log(0.5)])
+        models_ += [(scores, v, found[t], half / len(_VARIANCES), leaf_of) for t, v in enumerate(_VARIANCES)]
+    logs = np.stack([log + np.log(prior) for _, _, log, prior, _ in models_] + [evidence + np.log(0.5)])
     share = np.exp(logs - logs.max(axis=0))
     share /= share.sum(axis=0)
     out *= share[-1][:, None]
     alone = np.zeros((models, cells))
-    for (nodes, variance, _, _), part in zip(models_, share[:-1], strict=True):
+    for (nodes, variance, _, _, node_of), part in zip(models_, share[:-1], strict=True):
         if part.max() < _NOTHING:
             continue
         shift = part[:, None] * nodes.fit(variance)[0]
         if nodes is scores:
             alone += shift
         else:
-            out += np.repeat(shift, out.shape[1] // shift.shape[1], axis=1)
-    return np.clip(out[:, node] + alone, -_FARTHEST, _FARTHEST)
+            out += shift[:, node_of]
+    return np.clip(out[:, leaf_of] + alone, -_FARTHEST, _FARTHEST)
 
 
 def _leaf_of(whole: FloatArray, depth: int) -> IntArray:
@@ -152,25 +151,28 @@ def _leaf_of(whole: FloatArray, depth: int) -> IntArray:
     return np.searchsorted(np.minimum(first, whole.size - 1), np.arange(whole.size), side="right")
 
 
-def _sums(values: FloatArray, node: IntArray, count: int) -> FloatArray:
-    """Sums over the cells of each leaf; leaves may be empty."""
-    upto = np.concatenate([np.zeros((values.shape[0], 1)), np.cumsum(values, axis=1)], axis=1)
-    edge = np.searchsorted(node, np.arange(count + 1))
-    return np.asarray(upto[:, edge[1:]] - upto[:, edge[:-1]])
+def _sum_cells(values: FloatArray, first: IntArray) -> FloatArray:
+    """Sums over the cells of each leaf, by the first cell of each."""
+    upto = np.cumsum(values, axis=1)
+    before = np.where(first > 0, upto[:, first - 1], 0.0)
+    return np.asarray(upto[:, np.append(first[1:], values.shape[1]) - 1] - before)
 
 
-def _tree_average(leaf: Sequence[FloatArray], mean: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+def _tree_average(
+    leaf: Sequence[FloatArray], mean: Sequence[FloatArray], steps: Sequence[IntArray]
+) -> tuple[FloatArray, FloatArray]:
     """Evidence of all prunings of the tree together (context-tree weighting), and the mean shift in each leaf."""
     below, stop = leaf[-1], [np.ones(leaf[-1].shape)]
-    for one in reversed(leaf[:-1]):
-        split = below.reshape(one.shape[0], -1, 2).sum(axis=2)
+    for one, starts in zip(reversed(leaf[:-1]), reversed(steps), strict=True):
+        split = np.add.reduceat(below, starts, axis=1)
         stop.append(clipped_sigmoid(one - split))
         below = np.logaddexp(one, split) - np.log(2.0)
     stop.reverse()
-    alive, out = np.ones(leaf[0].shape), np.zeros(leaf[0].shape)
-    for ended, shift in zip(stop, mean, strict=True):
-        if shift.shape[1] > 1:
-            alive, out = np.repeat(alive, 2, axis=1), np.repeat(out, 2, axis=1)
+    out = stop[0] * mean[0]
+    alive = 1.0 - stop[0]
+    for ended, shift, starts in zip(stop[1:], mean[1:], steps, strict=True):
+        children = np.diff(starts, append=shift.shape[1])
+        alive, out = np.repeat(alive, children, axis=1), np.repeat(out, children, axis=1)
         out = out + alive * ended * shift
         alive = alive * (1.0 - ended)
     return below[:, 0], out
