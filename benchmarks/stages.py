@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from scoreprism._core.simplex import clip_law
-from scoreprism._sample.staged_models import follow, read_stages
+from scoreprism._sample.staged_models import attach_outcomes, read_stages
 from scoreprism.ensembles import select_stage, stagewise_decomposition
 from scoreprism.ensembles._stage_selection import RULES, Curves, Folds, parse_map
 from scoreprism.losses import get_loss
@@ -189,9 +189,9 @@ LEARNERS: dict[str, Callable[[int], Any]] = {"xgboost": _xgboost, "lightgbm": _l
 def one_split(model: Any, split: Split, seed: int) -> dict[str, float]:
     """Test losses: of each rule's choice recalibrated, of the raw choice recalibrated and as it is; and the stages."""
     fitted = model.fit(*split.train)
-    valid = follow(read_stages(fitted, split.valid[0]), split.valid[1])
+    valid = attach_outcomes(read_stages(fitted, split.valid[0]), split.valid[1])
     sample, k = valid.sample, valid.sample.k
-    test = follow(read_stages(fitted, split.test[0]), split.test[1], classes=np.arange(k))
+    test = attach_outcomes(read_stages(fitted, split.test[0]), split.test[1], classes=np.arange(k))
     codes = test.sample.y
     loss, learner, folds = get_loss("log"), parse_map("fast", k), Folds.of(sample, valid.laws[0], 5, seed)
     raw = np.stack([loss.loss(law, sample.y) for law in valid.laws])

@@ -48,7 +48,7 @@ class Stages:
     sample: Sample | None = None  # where stages came as the predictions of one
 
     @property
-    def given(self) -> bool:
+    def is_known(self) -> bool:
         """Whether these are laws, of which nothing has to be fitted."""
         return bool(self.levels)
 
@@ -80,26 +80,16 @@ def number_stages(stages: Any) -> tuple[FloatArray, list[Any]]:
             numbers = np.array([float(number) for number in stages])
         except (TypeError, ValueError):
             refuse("`stages` must be numbered", f"{list(stages)[:3]}", _REMEDY)
-        found = list(stages.values())
+        parts = list(stages.values())
     elif isinstance(stages, Sequence) and not isinstance(stages, str) and len(stages) and _is_stage(stages[0]):
-        found = list(stages)
-        numbers = np.arange(1.0, len(found) + 1.0)
+        parts = list(stages)
+        numbers = np.arange(1.0, len(parts) + 1.0)
     else:
         refuse("`stages` must be a mapping or a sequence of probabilities", type(stages).__name__, _REMEDY)
-    if not found or not np.isfinite(numbers).all() or np.unique(numbers).size < numbers.size:
+    if not parts or not np.isfinite(numbers).all() or np.unique(numbers).size < numbers.size:
         refuse("`stages` must have different finite numbers, at least one", f"{numbers[:5].tolist()}", _REMEDY)
     order = np.argsort(numbers)
-    return numbers[order], [found[i] for i in order]
-
-
-def stage_sample(y_true: ArrayLike | Sample, stages: Any, **rows: Any) -> Sample:
-    """Stages as the predictions of a sample, in order, whose names are their numbers."""
-    if isinstance(y_true, Sample):
-        given = Sample.of(y_true, stages, **rows)
-        _, names = number_stages({name: [name] for name in given.predictions})
-        return replace(given, predictions={name: given.predictions[name] for (name,) in names})
-    numbers, scores = number_stages(stages)
-    return Sample.of(y_true, {repr(number): law for number, law in zip(numbers.tolist(), scores, strict=True)}, **rows)
+    return numbers[order], [parts[i] for i in order]
 
 
 def _is_stage(value: Any) -> bool:
@@ -144,49 +134,49 @@ def read_stages(stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = N
             refuse("`stages` must hold at least one", "no stages, from a generator that is used up", _REMEDY)
     if isinstance(stages, (Mapping, list, tuple)) and not stages:
         refuse("`stages` must hold at least one", "no stages", _REMEDY)
-    numbers, found = number_stages(stages)
-    numbers = whole(numbers)
-    if all(isinstance(one, Level) for one in found):
-        laws = [one.given for one in found]
-        return _alike(
-            Stages(numbers, laws, None, tuple(found), (), next((v.backend for v in found if v.backend), None))
+    numbers, parts = number_stages(stages)
+    numbers = as_integers(numbers)
+    if all(isinstance(one, Level) for one in parts):
+        laws = [one.given for one in parts]
+        return _require_alike(
+            Stages(numbers, laws, None, tuple(parts), (), next((v.backend for v in parts if v.backend), None))
         )
-    if any(isinstance(one, Level) for one in found):
+    if any(isinstance(one, Level) for one in parts):
         refuse(
             "`stages` must be scores or levels, not both", "a mixture", "Pass Level(name, law) for each, or for none."
         )
-    if any(_is_checkpoint(one) for one in found):
-        return _alike(_of_checkpoints(numbers, found, X, y))
+    if any(_is_checkpoint(one) for one in parts):
+        return _require_alike(_of_checkpoints(numbers, parts, X, y))
     laws = [
         GivenLaw(f"stage {number:g}", parse_law(one, f"stage {number:g}"), None, column_names(one))
-        for number, one in zip(numbers.tolist(), found, strict=True)
+        for number, one in zip(numbers.tolist(), parts, strict=True)
     ]
-    rows = {law.name: one for law, one in zip(laws, found, strict=True)} | {"X": X}
-    backend = next((b for b in map(backend_of, found) if b), None)
-    return _alike(Stages(numbers, laws, backend=backend, rows=rows))
+    rows = {law.name: one for law, one in zip(laws, parts, strict=True)} | {"X": X}
+    backend = next((b for b in map(backend_of, parts) if b), None)
+    return _require_alike(Stages(numbers, laws, backend=backend, rows=rows))
 
 
-def whole(numbers: FloatArray) -> NDArray[Any]:
+def as_integers(numbers: FloatArray) -> NDArray[Any]:
     """Numbers as integers where all are whole, so that a stage can be passed on as a number of rounds."""
     exact = np.abs(numbers) < 2.0**53  # beyond, floats skip integers
     return numbers.astype(np.int64) if (exact & (numbers == np.round(numbers))).all() else numbers
 
 
-def _alike(stages: Stages) -> Stages:
+def _require_alike(stages: Stages) -> Stages:
     """Laws of the same rows and classes."""
     first = stages.laws[0]
     for law in stages.laws[1:]:
         require_rows(law.values.shape[0], first.values.shape[0], law.name, first.name)
         if n_classes(law.values) != n_classes(first.values):
-            found = f"{n_classes(first.values)} in {first.name} and {n_classes(law.values)} in {law.name}"
-            refuse("all stages must have the same number of classes", found, "Write all over the same outcome.")
+            got = f"{n_classes(first.values)} in {first.name} and {n_classes(law.values)} in {law.name}"
+            refuse("all stages must have the same number of classes", got, "Write all over the same outcome.")
     _warn_of_labels(stages)
     return stages
 
 
 def _warn_of_labels(stages: Stages) -> None:
     """Say so if stages look like predicted labels; laws that are known may well be certain."""
-    hard = [] if stages.given else [law.name for law in stages.laws if is_hard(law.values)]
+    hard = [] if stages.is_known else [law.name for law in stages.laws if is_hard(law.values)]
     if hard:
         announce(Finding("hard_labels", subject=hard[0], n=len(hard) - 1))
 
@@ -198,29 +188,30 @@ def _require_features(X: ArrayLike | None) -> None:
 
 def _of_sample(sample: Sample) -> Stages:
     """Predictions whose names are numbers."""
-    ordered = stage_sample(sample, None)
-    numbers = np.array([float(name) for name in ordered.predictions])
-    laws = [
-        GivenLaw(f"stage {number:g}", law) for number, law in zip(numbers, ordered.predictions.values(), strict=True)
-    ]
-    return Stages(whole(numbers), laws, backend=sample.backend, sample=ordered)
+    numbers, names = number_stages({name: [name] for name in sample.predictions})
+    predictions = {name: sample.predictions[name] for (name,) in names}
+    laws = [GivenLaw(f"stage {number:g}", law) for number, law in zip(numbers, predictions.values(), strict=True)]
+    ordered = replace(sample, predictions=predictions)
+    return Stages(as_integers(numbers), laws, backend=sample.backend, sample=ordered)
 
 
 def _of_model(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Stages:
     """Every stage of a fitted booster."""
     _require_features(X)
-    reader, before = staged_model(model)
-    inside = in_our_words(model, lambda: transform_features(before, X))
-    found = in_our_words(reader.model, lambda: [slim(np.asarray(law)) for law in reader.laws(inside)])
-    if not found:
+    reader, before = find_reader(model)
+    inside = translate_errors(model, lambda: transform_features(before, X))
+    predictions = translate_errors(
+        reader.model, lambda: [drop_first_class(np.asarray(law)) for law in reader.laws(inside)]
+    )
+    if not predictions:
         refuse("a model with stages must have at least one", "none", "Fit it for more rounds.")
-    laws = [GivenLaw(f"stage {t}", parse_law(law, f"stage {t}")) for t, law in enumerate(found, start=1)]
+    laws = [GivenLaw(f"stage {t}", parse_law(law, f"stage {t}")) for t, law in enumerate(predictions, start=1)]
     labels = _labels(model, reader.labels, n_classes(laws[0].values))
     findings = find_double_use(model, X, y, None, "stages")
     return Stages(np.arange(1, len(laws) + 1), laws, labels, (), findings, backend_of(X), {"X": X})
 
 
-def slim(law: FloatArray) -> FloatArray:
+def drop_first_class(law: FloatArray) -> FloatArray:
     """One column for two classes: hundreds of stages are kept at once."""
     return law[:, 1].copy() if law.ndim == 2 and law.shape[1] == 2 else law
 
@@ -232,32 +223,32 @@ def _labels(model: Any, inner: tuple[Any, ...] | None, k: int) -> tuple[Any, ...
     return labels if labels is None or len(labels) == k else None
 
 
-def _of_checkpoints(numbers: FloatArray, found: list[Any], X: ArrayLike | None, y: ArrayLike | None) -> Stages:
+def _of_checkpoints(numbers: FloatArray, parts: list[Any], X: ArrayLike | None, y: ArrayLike | None) -> Stages:
     """Models or functions, one per stage, applied to the features."""
     _require_features(X)
     laws: list[GivenLaw] = []
     labels: tuple[Any, ...] | None = None
     findings: tuple[Finding, ...] = ()
-    for number, one in zip(numbers.tolist(), found, strict=True):
+    for number, one in zip(numbers.tolist(), parts, strict=True):
         name = f"stage {number:g}"
         if hasattr(one, "predict_proba"):
-            law, labels, found_out = apply_model(one, X, name, y=y)
-            findings += tuple(finding for finding in found_out if finding not in findings)
+            law, labels, own_findings = apply_model(one, X, name, y=y)
+            findings += tuple(finding for finding in own_findings if finding not in findings)
         elif callable(one):
-            law = parse_law(_host(in_our_words(one, partial(one, X))), name)
+            law = parse_law(_to_host_array(translate_errors(one, partial(one, X))), name)
         else:
             law = parse_law(one, name)
         laws.append(GivenLaw(name, law))
     return Stages(numbers, laws, labels, (), findings, backend_of(X), {"X": X})
 
 
-def _host(value: Any) -> Any:
+def _to_host_array(value: Any) -> Any:
     """A tensor, torch's for instance, as an array."""
     value = value.detach() if hasattr(value, "detach") else value
     return value.cpu().numpy() if hasattr(value, "cpu") else value
 
 
-def follow(
+def attach_outcomes(
     stages: Stages,
     y_true: ArrayLike | Sample,
     X: ArrayLike | None = None,
@@ -281,8 +272,8 @@ def follow(
         sample = Sample.of(y_true, {law.name: law for law in stages.laws}, X, **rows)
     flat = sample.k == 2
     laws = {name: np.ascontiguousarray(as_vector(law)) if flat else law for name, law in sample.predictions.items()}
-    found = replace(sample, predictions=laws, backend=sample.backend or stages.backend)
-    path = StagePath(stages.numbers, found, stages.findings)
+    sample = replace(sample, predictions=laws, backend=sample.backend or stages.backend)
+    path = StagePath(stages.numbers, sample, stages.findings)
     if stages.sample is None:
         _warn_of_order(path)
     return path
@@ -290,29 +281,29 @@ def follow(
 
 def _warn_of_order(path: StagePath) -> None:
     """Say so where stages rank the wrong way round."""
-    sample, said = path.sample, []
+    sample, by_stage = path.sample, []
     if sample.classes is None or np.unique(sample.y).size < 2:
         return
     rows = path.stages[0].fit_rows()
     for law in path.laws:
-        with collect_findings() as found:
+        with collect_findings() as findings:
             warn_of_reversed_scores(replace(rows, score=law), sample.classes)
-        said.append(found)
-    announce_by_stage(path, said)
+        by_stage.append(findings)
+    announce_by_stage(path, by_stage)
 
 
-def announce_by_stage(path: StagePath, said: Sequence[Sequence[Finding]]) -> None:
+def announce_by_stage(path: StagePath, by_stage: Sequence[Sequence[Finding]]) -> None:
     """Announce once for each kind of finding what stages found, and how many did."""
     by_kind: dict[str, dict[float, Finding]] = {}
-    for number, findings in zip(path.numbers.tolist(), said, strict=True):
+    for number, findings in zip(path.numbers.tolist(), by_stage, strict=True):
         for one in findings:
             by_kind.setdefault(one.kind, {}).setdefault(number, one)
-    for found in by_kind.values():
-        number, first = next(iter(found.items()))
-        announce(first.with_facts(stage=number, others=len(found) - 1))
+    for of_kind in by_kind.values():
+        number, first = next(iter(of_kind.items()))
+        announce(first.with_facts(stage=number, others=len(of_kind) - 1))
 
 
-def geometric(count: int, most: int) -> IntArray:
+def choose_positions(count: int, most: int) -> IntArray:
     """Positions from the first to the last, closer at the beginning where most happens."""
     if count <= most:
         return np.arange(count)
@@ -346,8 +337,8 @@ class ScikitStages(StagedModel):
         yield from self.model.staged_predict_proba(X)
 
     def law(self, X: Any, stage: int) -> FloatArray:
-        found: FloatArray = next(islice(self.laws(X), stage - 1, None))
-        return found
+        prediction: FloatArray = next(islice(self.laws(X), stage - 1, None))
+        return prediction
 
 
 class Additive(StagedModel):
@@ -380,13 +371,13 @@ class Additive(StagedModel):
         # one round at a time where the sum of rounds is what the model predicts, which the last stage shows; else
         # (trees that are dropped or averaged) a prediction for each stage
         table = self.table(X)
-        found: list[FloatArray] = []
+        predictions: list[FloatArray] = []
         margin = None
         for stage in range(1, self.count + 1):
             margin = self.next(table, stage, margin)
-            found.append(self.link(margin))
-        if np.allclose(found[-1], self.law(table, self.count), rtol=0.0, atol=_ROUNDING):
-            yield from found
+            predictions.append(self.link(margin))
+        if np.allclose(predictions[-1], self.law(table, self.count), rtol=0.0, atol=_ROUNDING):
+            yield from predictions
         else:
             yield from (self.law(table, stage) for stage in range(1, self.count + 1))
 
@@ -497,7 +488,7 @@ READERS: tuple[tuple[Callable[[Any], bool], type[StagedModel]], ...] = (
 _WRAPPERS = ("best_estimator_", "estimator_", "estimator")
 
 
-def staged_model(model: Any) -> tuple[StagedModel, Any]:
+def find_reader(model: Any) -> tuple[StagedModel, Any]:
     """The reader of a model's stages, and what turns features into those the model takes."""
     before: list[Any] = []
     inner = model
@@ -512,7 +503,7 @@ def staged_model(model: Any) -> tuple[StagedModel, Any]:
                 "It needs staged_predict_proba, or to be of xgboost or lightgbm; or pass the stages' probabilities."
             )
             refuse("a model with stages must be a booster", type(model).__name__, remedy)
-    return in_our_words(inner, partial(reader, inner)), before
+    return translate_errors(inner, partial(reader, inner)), before
 
 
 def transform_features(before: list[Any], X: Any) -> Any:
@@ -522,7 +513,7 @@ def transform_features(before: list[Any], X: Any) -> Any:
     return X
 
 
-def in_our_words(model: Any, call: Callable[[], Any]) -> Any:
+def translate_errors(model: Any, call: Callable[[], Any]) -> Any:
     """Call another maker's code; its errors are told in our words."""
     from sklearn.exceptions import NotFittedError
 
@@ -534,7 +525,7 @@ def in_our_words(model: Any, call: Callable[[], Any]) -> Any:
     except (ScoreprismError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
-        said = str(error).strip().partition("\n")[0].rstrip(".")
+        words = str(error).strip().partition("\n")[0].rstrip(".")
         if isinstance(error, TypeError):
-            raise TypeError(f"{name} must be able to score X; {said}. Pass what it was fitted on.") from None
-        refuse(f"{name} must be able to score `X`", f"its own error: {said}", "Pass what it was fitted on.")
+            raise TypeError(f"{name} must be able to score X; {words}. Pass what it was fitted on.") from None
+        refuse(f"{name} must be able to score `X`", f"its own error: {words}", "Pass what it was fitted on.")

@@ -34,10 +34,10 @@ from scoreprism._parameters import described
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain, Comparison, Decomposition
-from scoreprism.ensembles._averaging_gap import AveragingGap, gap_of
+from scoreprism.ensembles._averaging_gap import AveragingGap, measure_gap
 from scoreprism.ensembles._ensemble import Ensemble, fit_combiner, parse_ensemble
 from scoreprism.ensembles._stacking import Stacking
-from scoreprism.ensembles._sufficiency_test import score_test
+from scoreprism.ensembles._sufficiency_test import run_score_test
 from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
 from scoreprism.losses import ProperLoss, get_loss
@@ -160,13 +160,13 @@ class Actions(TermTable):
             Action → loss, gain, low, high.
         """
         columns = self._columns()
-        found: dict[str, Any] = encode(
+        content: dict[str, Any] = encode(
             {
                 name: {key: columns[key][i] for key in ("loss", "gain", "low", "high")}
                 for i, name in enumerate(self.names)
             }
         )
-        return found
+        return content
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,7 +241,7 @@ class AggregationDecomposition(Drawable, TermTable):
     def sufficiency(self) -> TestResult | None:
         """Is the aggregate sufficient for its members? The score test of `sufficiency_test`; None for too few rows."""
         try:
-            return score_test(self._ensemble)
+            return run_score_test(self._ensemble)
         except InputError:
             return None
 
@@ -264,7 +264,7 @@ class AggregationDecomposition(Drawable, TermTable):
         dict
             Ready for JSON.
         """
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "aggregate": self.aggregate,
             "decomposition": self.decomposition.to_dict(),
             "members": self.members.to_dict(),
@@ -275,7 +275,7 @@ class AggregationDecomposition(Drawable, TermTable):
             "advice": list(self.advice),
             "findings": [one.to_dict() for one in self.findings],
         }
-        return encode(found)  # type: ignore[no-any-return]
+        return encode(content)  # type: ignore[no-any-return]
 
     def _columns(self) -> dict[str, list[Any]]:
         both = self.comparison.decompositions
@@ -285,8 +285,8 @@ class AggregationDecomposition(Drawable, TermTable):
         return columns
 
     def _shown_columns(self) -> dict[str, list[Any]]:
-        found = self.comparison.decompositions.values()
-        return self._columns() | {name: [d._shown_term(name) for d in found] for name in self.names}
+        decompositions = self.comparison.decompositions.values()
+        return self._columns() | {name: [d._shown_term(name) for d in decompositions] for name in self.names}
 
     def _title(self) -> str:
         return f"{self.decomposition.loss!s} loss of {self.aggregate} and its {len(self.members)} members"
@@ -407,24 +407,25 @@ def aggregation_decomposition(
     score_law, fit = fit.fit_score([chosen], distance)
     fitted = fit.fit_levels(score_law)
     chain = fit.link(score_law, fitted)
-    found = decompose_each(chain, {str(chosen): chosen}, form, distance)[str(chosen)]
-    whole = _name_terms(replace(found, findings=(*found.findings, *ensemble.findings)))
-    members = _members(fit, ensemble, fitted, chosen, form, distance)
+    decomposition = decompose_each(chain, {str(chosen): chosen}, form, distance)[str(chosen)]
+    whole = _name_terms(replace(decomposition, findings=(*decomposition.findings, *ensemble.findings)))
+    members = _decompose_members(fit, ensemble, fitted, chosen, form, distance)
     backend = ensemble.sample.backend
     return AggregationDecomposition(
         whole.names, backend, whole, Comparison(whole.names, backend, members),
-        _actions(fit, ensemble, score_law, chain, chosen, distance, confidence),
-        None if ensemble.shares is None else gap_of(ensemble), ensemble.aggregate, confidence, worth, ensemble, seed,
+        _measure_actions(fit, ensemble, score_law, chain, chosen, distance, confidence),
+        None if ensemble.shares is None else measure_gap(ensemble),
+        ensemble.aggregate, confidence, worth, ensemble, seed,
     )  # fmt: skip
 
 
-def _name_terms(found: Decomposition) -> Decomposition:
+def _name_terms(decomposition: Decomposition) -> Decomposition:
     """The terms and levels of an ensemble by their names."""
-    last = ("refinement",) if len(found.level_names) == 3 else ("grouping", "irreducible")
-    return found._renamed(("reliability", "projection", *last), LEVELS[: len(found.level_names)])
+    last = ("refinement",) if len(decomposition.level_names) == 3 else ("grouping", "irreducible")
+    return decomposition._renamed(("reliability", "projection", *last), LEVELS[: len(decomposition.level_names)])
 
 
-def _members(
+def _decompose_members(
     fit: ChainFit,
     ensemble: Ensemble,
     above: Sequence[Level],
@@ -433,23 +434,23 @@ def _members(
     clip: float | None,
 ) -> dict[str, Decomposition]:
     """Every member; what several of them warn of is said once."""
-    found: dict[str, Decomposition] = {}
-    said: dict[str, Finding] = {}
+    decompositions: dict[str, Decomposition] = {}
+    by_kind: dict[str, Finding] = {}
     for name, law in ensemble.sample.predictions.items():
         with collect_findings() as own_findings:
             # by the same laws C_S and Q, to the last row, and a map of its own in the same folds
             sample = replace(fit.sample, predictions={fit.sample.name: law})
             own = replace(fit, rows=replace(fit.rows, score=law), sample=sample, mixture=None)
-            found[name] = _name_terms(own.link(own.fit_score()[0], above).decompose_at(loss, form, clip))
+            decompositions[name] = _name_terms(own.link(own.fit_score()[0], above).decompose_at(loss, form, clip))
         for one in own_findings:
-            first = said.get(one.kind, one.about(name))
-            said[one.kind] = first.with_facts(members=first.facts.get("members", 0) + 1)
-    for first in said.values():
+            first = by_kind.get(one.kind, one.about(name))
+            by_kind[one.kind] = first.with_facts(members=first.facts.get("members", 0) + 1)
+    for first in by_kind.values():
         announce(first)
-    return found
+    return decompositions
 
 
-def _actions(
+def _measure_actions(
     fit: ChainFit,
     ensemble: Ensemble,
     score_law: FittedScore,
@@ -477,58 +478,58 @@ def _actions(
 # ── conclusions ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _conclude(found: AggregationDecomposition) -> Iterator[Finding]:
+def _conclude(result: AggregationDecomposition) -> Iterator[Finding]:
     """What to do with an ensemble, from lower bounds and tests."""
-    whole, ensemble = found.decomposition, found._ensemble
-    seen = of_severity(ensemble.findings, "doubt")
+    whole, ensemble = result.decomposition, result._ensemble
+    suspicions = of_severity(ensemble.findings, "doubt")
     if not np.isfinite(whole.risk):
         yield from select(whole.findings, "infinite_loss")
         return
-    if seen:
-        yield from (Finding("do_not_act", because=one) for one in seen)
+    if suspicions:
+        yield from (Finding("do_not_act", because=one) for one in suspicions)
         return
     about: dict[str, Any] = {
         "value": whole.risk,
-        "confidence_level": found.confidence_level,
-        "subject": found.aggregate,
+        "confidence_level": result.confidence_level,
+        "subject": result.aggregate,
     }
-    of_whole = whole._concluded(found.confidence_level, found.min_gain)
-    yield from (one.about(found.aggregate) for one in of_whole if one.term == "reliability")
-    stacking = list(_on_action(found, "stack", "recalibrate", about)) if "stack" in found.actions.names else []
+    of_whole = whole._concluded(result.confidence_level, result.min_gain)
+    yield from (one.about(result.aggregate) for one in of_whole if one.term == "reliability")
+    stacking = list(_on_action(result, "stack", "recalibrate", about)) if "stack" in result.actions.names else []
     yield from stacking
     doubted = doubts(whole.findings)
     if 2 in doubted:
         yield Finding("term_doubtful", term="projection", because=doubted[2])
         return
-    projection = whole._inference("projection").lower_bound(found.confidence_level).value
+    projection = whole._inference("projection").lower_bound(result.confidence_level).value
     if projection > 0.0:
-        yield from _on_projection(found, projection, about, stacked=bool(stacking))
-    elif found.sufficiency is not None and found.sufficiency.pvalue < 1.0 - found.confidence_level:
-        yield Finding("members_insufficient", pvalue=found.sufficiency.pvalue, **about)
+        yield from _on_projection(result, projection, about, stacked=bool(stacking))
+    elif result.sufficiency is not None and result.sufficiency.pvalue < 1.0 - result.confidence_level:
+        yield Finding("members_insufficient", pvalue=result.sufficiency.pvalue, **about)
     else:
         yield Finding("members_add_nothing", **about)
     yield from (one for one in of_whole if one.term == "grouping" and one.severity == "action")
 
 
-def _on_action(found: AggregationDecomposition, action: str, over: str, about: dict[str, Any]) -> Iterator[Finding]:
+def _on_action(result: AggregationDecomposition, action: str, over: str, about: dict[str, Any]) -> Iterator[Finding]:
     """What an action gains over another: to be done where its lower bound is worth it, else the size is open."""
-    least = found.actions.least(action, over, found.confidence_level)
+    least = result.actions.least(action, over, result.confidence_level)
     if least <= 0.0:
         return
     kind = {"stack": "stack", "keep the vector": "keep_members"}[action]
-    if least >= found.min_gain * found.decomposition.risk:
+    if least >= result.min_gain * result.decomposition.risk:
         yield Finding(kind, low=least, **about)
         return
-    facts = {"action": kind, "min_gain": found.min_gain}
-    yield Finding("members_size_open", low=least, high=found.actions.gain(action, over).high, **about, facts=facts)
+    facts = {"action": kind, "min_gain": result.min_gain}
+    yield Finding("members_size_open", low=least, high=result.actions.gain(action, over).high, **about, facts=facts)
 
 
 def _on_projection(
-    found: AggregationDecomposition, least: float, about: dict[str, Any], *, stacked: bool
+    result: AggregationDecomposition, least: float, about: dict[str, Any], *, stacked: bool
 ) -> Iterator[Finding]:
     """Members know more than their aggregate: something richer than a stacker may use it."""
-    over, what = ("stack", "stacking") if stacked else ("recalibrate", f"recalibrating {found.aggregate}")
-    beyond = list(_on_action(found, "keep the vector", over, {**about, "subject": what}))
+    over, what = ("stack", "stacking") if stacked else ("recalibrate", f"recalibrating {result.aggregate}")
+    beyond = list(_on_action(result, "keep the vector", over, {**about, "subject": what}))
     yield from beyond
     if not beyond and not stacked:
         yield Finding("members_know_more", low=least, **about)

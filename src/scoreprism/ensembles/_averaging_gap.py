@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, as_matrix, one_hot
-from scoreprism._document.result_json import encode
+from scoreprism._document.result import Record
 from scoreprism._findings.wording import write_fixed
 from scoreprism._kernels.term_intervals import Moments, tail
 from scoreprism._parameters import described
@@ -21,8 +21,8 @@ from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
 _SEEN = 0.05
 
 
-@dataclass(frozen=True)
-class AveragingGap:
+@dataclass(frozen=True, repr=False)
+class AveragingGap(Record):
     r"""
     How far an average of calibrated members must be from calibrated, and how far it is.
 
@@ -73,23 +73,17 @@ class AveragingGap:
             return math.nan if math.isnan(error) or value == 0.0 else (0.0 if value > 0.0 else 1.0)
         return tail(value / error)
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        All numbers by name.
+    def _fields(self) -> dict[str, Any]:
+        return super()._fields() | {"pvalue": self.pvalue, "members_pvalue": self.members_pvalue}
 
-        Returns
-        -------
-        dict
-            Ready for JSON.
-        """
-        found = asdict(self) | {"pvalue": self.pvalue, "members_pvalue": self.members_pvalue}
-        return encode(found)  # type: ignore[no-any-return]
+    def _title(self) -> str:
+        return "Calibration gap of an average"
 
     def __repr__(self) -> str:
-        seen = f"observed {write_fixed(self.observed, 5)} ± {write_fixed(self.observed_std_error, 5)}"
+        observed = f"observed {write_fixed(self.observed, 5)} ± {write_fixed(self.observed_std_error, 5)}"
         own = "; the members have gaps of their own" if self.members_pvalue < _SEEN else ""
         predicted = f"a calibration gap of {write_fixed(self.predicted, 5)}"
-        return f"Disagreement of calibrated members predicts {predicted}; {seen}{own}"
+        return f"Disagreement of calibrated members predicts {predicted}; {observed}{own}"
 
 
 @described()
@@ -134,10 +128,10 @@ def averaging_gap(
     (0.03125, 0.03125)
     """
     rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
-    return gap_of(parse_ensemble(y_true, y_proba, X, "mean", rows, weights=weights, seed=0))
+    return measure_gap(parse_ensemble(y_true, y_proba, X, "mean", rows, weights=weights, seed=0))
 
 
-def gap_of(ensemble: Ensemble) -> AveragingGap:
+def measure_gap(ensemble: Ensemble) -> AveragingGap:
     """The gap of a linear pool."""
     if ensemble.shares is None:
         refuse("the calibration gap must be that of an average", ensemble.aggregate, "Use `aggregate`='mean'.")

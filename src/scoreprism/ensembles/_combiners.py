@@ -21,7 +21,7 @@ from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import FitRows, smallest, warn_of_reversed_scores
 from scoreprism._sample.scores import class_labels
 from scoreprism.ensembles._members import Members, parse_members
-from scoreprism.ensembles._pools import beta_cdf, linear, require_two
+from scoreprism.ensembles._pools import beta_cdf, pool_linearly, require_two
 from scoreprism.exceptions import InfiniteLossError, LabelError
 
 #: Bounds on log α and log β of a beta-transformed pool: beyond them it is a step.
@@ -220,17 +220,17 @@ def _columns(scores: Any) -> tuple[FloatArray, tuple[Any, ...] | None] | None:
 
 def _side_by_side(scores: Any, k: int) -> Members | None:
     """Columns of members side by side, M·K of them, as scikit-learn's stacking has them for K ≥ 3 classes."""
-    found = _columns(scores) if k > 2 else None
-    if found is None or found[0].ndim != 2:
+    parts = _columns(scores) if k > 2 else None
+    if parts is None or parts[0].ndim != 2:
         return None
-    width = found[0].shape[1]
+    width = parts[0].shape[1]
     if width % k or width < 2 * k:
         refuse(
             f"a table of members must have {k} columns for each of at least two members",
-            f"shape {found[0].shape} and {k} classes in y",
+            f"shape {parts[0].shape} and {k} classes in y",
             "Pass the columns of all classes side by side, or a list of members.",
         )
-    return _blocks(found[0], k)
+    return _blocks(parts[0], k)
 
 
 def _blocks(table: FloatArray, k: int) -> Members:
@@ -239,10 +239,10 @@ def _blocks(table: FloatArray, k: int) -> Members:
 
 def _by_width(scores: Any, m: int, k: int) -> Members | None:
     """A table of the width that was fitted: nothing about it needs to be guessed, however few its rows."""
-    found = _columns(scores)
-    if found is None:
+    parts = _columns(scores)
+    if parts is None:
         return None
-    table, names = found
+    table, names = parts
     if table.ndim == 3:
         return parse_members(list(np.swapaxes(table, 0, 1)))
     width = m if k == 2 else m * k
@@ -291,10 +291,10 @@ class LinearPool(Combiner):
     name = "fitted-linear-pool"
 
     def _fit(self, laws: FloatArray, codes: IntArray, weight: FloatArray) -> None:
-        self.weights_ = best_shares(hits_of(laws, codes), weight)
+        self.weights_ = find_best_shares(find_observed_probabilities(laws, codes), weight)
 
     def _law(self, laws: FloatArray) -> FloatArray:
-        return linear(laws, self.weights_)
+        return pool_linearly(laws, self.weights_)
 
 
 class LogPool(Combiner):
@@ -337,7 +337,7 @@ class LogPool(Combiner):
         logs = self._logs(laws)
         self.weights_, self.separated_ = _exponents(logs, one_hot(codes, k), weight)
         if self.separated_:
-            rows, _, mass = smoothed_rows(codes, weight, k)
+            rows, _, mass = smooth_targets(codes, weight, k)
             targets = mass.reshape(-1, k) / weight[rows[::k], None]
             self.weights_ = _exponents(logs, targets, weight)[0]
             announce(Finding("separation", facts={"remedy": "smoothed"}))
@@ -403,7 +403,7 @@ class BetaTransformedPool(Combiner):
             None if v is None else parse_number(v, name, "a positive number", lambda x: x > 0.0)
             for v, name in ((self.alpha, "alpha"), (self.beta, "beta"))
         ]
-        shares = best_shares(hits_of(laws, codes), weight)
+        shares = find_best_shares(find_observed_probabilities(laws, codes), weight)
         problem = _BetaLikelihood(laws, codes == 1, weight, fixed)
         starts = [problem.start(w, size) for w in (shares, np.full(len(laws), 1.0 / len(laws))) for size in (1.0, 2.0)]
         few = problem.few()
@@ -416,13 +416,13 @@ class BetaTransformedPool(Combiner):
             announce(Finding("separation", facts={"alpha": float(self.alpha_), "beta": float(self.beta_)}))
 
     def _law(self, laws: FloatArray) -> FloatArray:
-        return beta_cdf(linear(laws, self.weights_), self.alpha_, self.beta_)
+        return beta_cdf(pool_linearly(laws, self.weights_), self.alpha_, self.beta_)
 
 
 # ── fits ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def hits_of(laws: FloatArray, codes: IntArray) -> FloatArray:
+def find_observed_probabilities(laws: FloatArray, codes: IntArray) -> FloatArray:
     """The probability each member gives to what happened, shape (M, n); rows where all say 0 are refused."""
     if laws.ndim == 2:
         hits = np.where(codes == 1, laws, 1.0 - laws)
@@ -437,7 +437,7 @@ def hits_of(laws: FloatArray, codes: IntArray) -> FloatArray:
     return hits
 
 
-def best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
+def find_best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
     """Weights on the simplex that minimise −Σ w log(v · hits)."""
     # minimised over v ≥ 0 with Σw·Σv added, which puts the sum of v at one by itself
     total = float(weight.sum())
@@ -448,8 +448,8 @@ def best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
         return float(v.sum() - weight @ np.log(pooled) / total), slope
 
     def curvature(v: FloatArray) -> FloatArray:
-        found: FloatArray = (hits * (weight / np.maximum(v @ hits, TINY) ** 2 / total)) @ hits.T
-        return found
+        matrix: FloatArray = (hits * (weight / np.maximum(v @ hits, TINY) ** 2 / total)) @ hits.T
+        return matrix
 
     v = _minimum(hits.shape[0], look, curvature)
     shares: FloatArray = v / v.sum()
@@ -482,15 +482,17 @@ def _exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -> tup
     total = float(weight.sum())
 
     def look(v: FloatArray) -> tuple[float, FloatArray]:
-        found = log_softmax(np.tensordot(v, logs, axes=1))
-        error = (np.exp(found) - targets) * weight[:, None]
-        return -float(weight @ (targets * found).sum(axis=1)) / total, np.tensordot(logs, error, axes=2) / total
+        log_probabilities = log_softmax(np.tensordot(v, logs, axes=1))
+        error = (np.exp(log_probabilities) - targets) * weight[:, None]
+        return -float(weight @ (targets * log_probabilities).sum(axis=1)) / total, np.tensordot(
+            logs, error, axes=2
+        ) / total
 
     def curvature(v: FloatArray) -> FloatArray:
         p = np.exp(log_softmax(np.tensordot(v, logs, axes=1)))
         rest = logs - (p * logs).sum(axis=2, keepdims=True)
-        found: FloatArray = np.einsum("anc,bnc,nc->ab", rest, rest, p * weight[:, None], optimize=True) / total
-        return found
+        matrix: FloatArray = np.einsum("anc,bnc,nc->ab", rest, rest, p * weight[:, None], optimize=True) / total
+        return matrix
 
     m = logs.shape[0]
     v = _minimum(m, look, curvature)
@@ -560,7 +562,7 @@ class _BetaLikelihood:
 
         ends = [(-_FARTHEST, _FARTHEST) if v is None else (np.log(v), np.log(v)) for v in self.fixed]
         sums = {"type": "eq", "fun": lambda t: t[2:].sum() - 1.0, "jac": lambda t: np.r_[0.0, 0.0, np.ones(t.size - 2)]}
-        found = minimize(
+        solution = minimize(
             self.loss,
             start,
             jac=self.slope,
@@ -569,15 +571,15 @@ class _BetaLikelihood:
             constraints=[sums],
             options={"ftol": 1e-13, "maxiter": 500},
         )
-        free = [t for t, v in zip(found.x[:2], self.fixed, strict=True) if v is None]
+        free = [t for t, v in zip(solution.x[:2], self.fixed, strict=True) if v is None]
         inside = all(abs(t) < _FARTHEST - 1e-3 for t in free)
-        return float(found.fun), found.x, bool(found.success and inside)
+        return float(solution.fun), solution.x, bool(solution.success and inside)
 
 
 # ── classes that members separate ───────────────────────────────────────────────────────────────────
 
 
-def smoothed_rows(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArray, IntArray, FloatArray]:
+def smooth_targets(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArray, IntArray, FloatArray]:
     """Platt's targets for K classes as weighted rows: positions, classes and weights."""
     count = np.bincount(codes, weights=weight, minlength=k)[codes]
     every = np.tile(np.arange(k), codes.size)

@@ -21,7 +21,7 @@ from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._combiners import BetaTransformedPool, Combiner, LinearPool, LogPool
 from scoreprism.ensembles._members import Members, is_ensemble, parse_members
-from scoreprism.ensembles._pools import linear, logarithmic, parse_exponents, parse_shares
+from scoreprism.ensembles._pools import parse_exponents, parse_shares, pool_linearly, pool_logarithmically
 from scoreprism.ensembles._stacking import Stacking
 from scoreprism.exceptions import LabelError
 
@@ -83,22 +83,22 @@ def parse_ensemble(
         members = parse_members(y_proba, X if _has_models(y_proba) else None, y_true)
         fixed = _pool(members, aggregate, weights)
         sample, law = _parse_rows(y_true, members, None if fixed is None else fixed[0], rows)
-    laws = {name: _flat(one) for name, one in sample.predictions.items()}
+    laws = {name: _as_score(one) for name, one in sample.predictions.items()}
     sample, findings = replace(sample, predictions=laws, backend=sample.backend or members.backend), members.findings
     if fixed is not None and law is not None:
-        found = Ensemble(sample, _flat(law), *fixed[1:], findings)
+        ensemble = Ensemble(sample, _as_score(law), *fixed[1:], findings)
     else:
         name = aggregate if isinstance(aggregate, str) else type(aggregate).__name__
         if hasattr(aggregate, "classes_"):
-            law = _apply(aggregate, sample, named=members.named)
+            law = _apply_combiner(aggregate, sample, named=members.named)
         else:
             combiner = COMBINERS[aggregate]() if isinstance(aggregate, str) else aggregate
-            law = _crossfit(combiner, sample, seed, cv)
+            law = _crossfit_combiner(combiner, sample, seed, cv)
             findings = (*findings, Finding("law_fitted", subject=name, facts={"aggregate": True}))
-        found = Ensemble(sample, law, name, None, findings)
+        ensemble = Ensemble(sample, law, name, None, findings)
     if sample.classes is not None and np.unique(sample.y).size > 1:
-        warn_of_reversed_scores(found.alone.fit_rows(), sample.classes)
-    return found
+        warn_of_reversed_scores(ensemble.alone.fit_rows(), sample.classes)
+    return ensemble
 
 
 def _parse_rows(
@@ -139,7 +139,7 @@ def _has_models(members: Any) -> bool:
     return isinstance(members, (Mapping, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
 
 
-def _flat(law: FloatArray) -> FloatArray:
+def _as_score(law: FloatArray) -> FloatArray:
     """Two classes as one vector."""
     return np.ascontiguousarray(as_vector(law)) if n_classes(law) == 2 else law
 
@@ -157,25 +157,28 @@ def _pool(
             "Leave one of them out.",
         )
     if isinstance(aggregate, type) or (hasattr(aggregate, "fit") and not hasattr(aggregate, "predict_proba")):
-        found = aggregate.__name__ if isinstance(aggregate, type) else type(aggregate).__name__
-        refuse("a combiner must be an object with fit and predict_proba", found, "For example Stacking().")
+        kind = aggregate.__name__ if isinstance(aggregate, type) else type(aggregate).__name__
+        refuse("a combiner must be an object with fit and predict_proba", kind, "For example Stacking().")
     if hasattr(aggregate, "predict_proba"):
         return None
     if callable(aggregate):
         name = str(getattr(aggregate, "__name__", type(aggregate).__name__))
-        return _like(members, aggregate(members.laws.copy()), "what aggregate returns"), name, None
-    return _like(members, aggregate, "aggregate"), "the given aggregate", None
+        return _parse_aggregate(members, aggregate(members.laws.copy()), "what aggregate returns"), name, None
+    return _parse_aggregate(members, aggregate, "aggregate"), "the given aggregate", None
 
 
-def _apply(combiner: Any, sample: Sample, *, named: bool) -> FloatArray:
+def _apply_combiner(combiner: Any, sample: Sample, *, named: bool) -> FloatArray:
     """The law of a fitted combiner: members by name where both have names, classes in the order of its fit."""
     k, laws = sample.k, np.stack(list(sample.predictions.values()))
     labels = list(range(k)) if sample.classes is None else sample.classes.tolist()
     known = np.asarray(combiner.classes_).tolist()
     if sorted(map(str, known)) != sorted(map(str, labels)):
-        found = f"{listed(map(plain, known))} beside {listed(map(plain, labels))}"
+        labels_of_both = f"{listed(map(plain, known))} beside {listed(map(plain, labels))}"
         refuse(
-            "a fitted combiner must speak of the labels of `y_true`", found, "Fit it on the same labels.", LabelError
+            "a fitted combiner must speak of the labels of `y_true`",
+            labels_of_both,
+            "Fit it on the same labels.",
+            LabelError,
         )
     order = [[str(v) for v in labels].index(str(label)) for label in known]
     turned = laws[..., order] if k > 2 else laws if order == [0, 1] else 1.0 - laws
@@ -184,7 +187,7 @@ def _apply(combiner: Any, sample: Sample, *, named: bool) -> FloatArray:
         given = dict(zip(sample.predictions, turned, strict=True)) if named else list(turned)
     law = as_matrix(parse_law(combiner.predict_proba(given), f"{type(combiner).__name__}.predict_proba"))
     require_rows(law.shape[0], sample.n, "what the combiner gives", "y_proba")
-    return _flat(law[:, np.argsort(order)])
+    return _as_score(law[:, np.argsort(order)])
 
 
 def _side_by_side(laws: FloatArray) -> FloatArray:
@@ -204,15 +207,15 @@ def _pool_by_name(
         if weights is None:
             return members.laws.mean(axis=0), "the mean", np.full(len(members), 1.0 / len(members))
         shares = parse_shares(weights, members)
-        return linear(members.laws, shares), "the weighted mean", shares
+        return pool_linearly(members.laws, shares), "the weighted mean", shares
     if name == "log-pool":
-        return logarithmic(members.laws, parse_exponents(weights, members)), name, None
+        return pool_logarithmically(members.laws, parse_exponents(weights, members)), name, None
     if weights is not None:
         refuse(f"`weights` must come with a pool that takes them, not {name!r}", "weights", "Leave them out.")
     return None
 
 
-def _like(members: Members, law: Any, what: str) -> FloatArray:
+def _parse_aggregate(members: Members, law: Any, what: str) -> FloatArray:
     """A law of the rows and classes of the members, in their layout."""
     parsed = parse_law(law, what)
     require_rows(parsed.shape[0], members.n, what, "the members")
@@ -225,7 +228,7 @@ def _like(members: Members, law: Any, what: str) -> FloatArray:
     return unify([members.laws[0], parsed])[1]
 
 
-def _crossfit(combiner: Any, sample: Sample, seed: int, cv: object) -> FloatArray:
+def _crossfit_combiner(combiner: Any, sample: Sample, seed: int, cv: object) -> FloatArray:
     """A combiner fitted in folds: every row is combined by a fit that has not seen it."""
     members = np.stack(list(sample.predictions.values()))
     data = sample.model(next(iter(sample.predictions))).fit_rows()
@@ -252,5 +255,5 @@ def fit_combiner(combiner: Any, members: FloatArray, data: FitRows, plan: CrossF
         weight = {} if data.weight is None else {"sample_weight": data.weight[train]}
         fitted = clone(combiner).fit(columns[train], codes, **weight)
         law = as_matrix(parse_law(fitted.predict_proba(columns), f"{type(combiner).__name__}.predict_proba"))
-        laws.append(keep_from_certainty(_flat(law), data, train))
+        laws.append(keep_from_certainty(_as_score(law), data, train))
     return np.stack(laws)

@@ -68,17 +68,17 @@ def parse_members(members: Any, X: ArrayLike | None = None, y: ArrayLike | None 
         return _of_sample(members)
     if is_ensemble(members):
         return _of_ensemble(members, X, y)
-    parts, named = _parts(members)
+    parts, named = _split_members(members)
     if len(parts) < 2:
         refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
     laws: list[FloatArray] = []
     labels: list[tuple[Any, ...] | None] = []
     findings: list[Finding] = []
     for name, part in parts.items():
-        law, columns, said = _law(part, name, X, y)
+        law, columns, own_findings = _predict_member(part, name, X, y)
         laws.append(law)
         labels.append(columns)
-        findings += [one.about(name) for one in said]
+        findings += [one.about(name) for one in own_findings]
     _require_alike(tuple(parts), laws)
     require_aligned({f"member {name!r}": part for name, part in parts.items()})
     for law in laws:
@@ -86,7 +86,9 @@ def parse_members(members: Any, X: ArrayLike | None = None, y: ArrayLike | None 
             warn_of_hard_labels("a member")
             break
     backend = backend_of(members) or next(filter(None, map(backend_of, parts.values())), None)
-    return Members(tuple(parts), np.stack(unify(laws)), _common(tuple(parts), labels), named, backend, tuple(findings))
+    return Members(
+        tuple(parts), np.stack(unify(laws)), _find_labels(tuple(parts), labels), named, backend, tuple(findings)
+    )
 
 
 def _of_sample(sample: Sample) -> Members:
@@ -125,7 +127,7 @@ def _of_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Member
     return Members(tuple(parts), np.stack(laws), columns, named=True, backend=backend_of(X), findings=findings)
 
 
-def _parts(members: Any) -> tuple[dict[str, Any], bool]:
+def _split_members(members: Any) -> tuple[dict[str, Any], bool]:
     """Members by name, and whether they came with names."""
     if isinstance(members, Mapping) or columns_of(members) is not None:
         parts = parse_models(members, "members")
@@ -133,13 +135,13 @@ def _parts(members: Any) -> tuple[dict[str, Any], bool]:
             _refuse_classes(np.column_stack([parse_law(p, f"member {name!r}") for name, p in parts.items()]))
         return parts, isinstance(members, Mapping) or column_names(members) is not None
     if isinstance(members, (list, tuple)):
-        return _numbered(_from_sequence(members)), False
+        return _number_members(_from_sequence(members)), False
     if hasattr(members, "predict_proba"):
         refuse("members must be those of an ensemble", f"one {type(members).__name__}", _FORMS)
-    return _numbered(_from_array(members)), False
+    return _number_members(_from_array(members)), False
 
 
-def _numbered(parts: Iterable[Any]) -> dict[str, Any]:
+def _number_members(parts: Iterable[Any]) -> dict[str, Any]:
     return {f"member {i + 1}": part for i, part in enumerate(parts)}
 
 
@@ -147,8 +149,8 @@ def _from_sequence(members: Sequence[Any]) -> list[Any]:
     """Members in a list; a table written as a list of rows is noticed where it has more rows than members."""
     if any(np.ndim(part) == 0 and not hasattr(part, "predict_proba") and columns_of(part) is None for part in members):
         refuse("a list of members must hold one array per member", listed(map(plain, members), 3), _FORMS)
-    written = all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in members)
-    if written and len({len(part) for part in members}) == 1 and 1 < len(members[0]) < len(members):
+    are_lists = all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in members)
+    if are_lists and len({len(part) for part in members}) == 1 and 1 < len(members[0]) < len(members):
         refuse(
             "a list of members must hold one array per member, each with all rows",
             f"{len(members)} lists of {len(members[0])} numbers",
@@ -190,7 +192,7 @@ def _refuse_classes(columns: FloatArray) -> None:
             )
 
 
-def _law(part: Any, name: str, X: ArrayLike | None, y: ArrayLike | None) -> Scored:
+def _predict_member(part: Any, name: str, X: ArrayLike | None, y: ArrayLike | None) -> Scored:
     """Probabilities of one member, the labels of their columns, and notes."""
     if not hasattr(part, "predict_proba"):
         law = parse_law(part, f"member {name!r}")
@@ -222,14 +224,17 @@ def _require_alike(names: tuple[str, ...], laws: list[FloatArray]) -> None:
             )
 
 
-def _common(names: tuple[str, ...], labels: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
+def _find_labels(names: tuple[str, ...], labels: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
     """The labels of the columns, which must agree among the members that tell them."""
-    told = [(name, columns) for name, columns in zip(names, labels, strict=True) if columns is not None]
-    for name, columns in told[1:]:
-        if [str(label) for label in columns] != [str(label) for label in told[0][1]]:
+    labelled = [(name, columns) for name, columns in zip(names, labels, strict=True) if columns is not None]
+    if not labelled:
+        return None
+    first, expected = labelled[0]
+    for name, columns in labelled[1:]:
+        if [str(label) for label in columns] != [str(label) for label in expected]:
             refuse(
                 "members must have their classes in the same order",
-                f"{listed(map(plain, told[0][1]))} in {told[0][0]!r} and {listed(map(plain, columns))} in {name!r}",
+                f"{listed(map(plain, expected))} in {first!r} and {listed(map(plain, columns))} in {name!r}",
                 "Reorder the columns, or pass arrays if the names are no labels.",
             )
-    return told[0][1] if told else None
+    return expected

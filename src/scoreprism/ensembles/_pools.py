@@ -69,7 +69,7 @@ def weighted_average(y_proba: Any, weights: ArrayLike, *, X: ArrayLike | None = 
     array([0.25 , 0.625])
     """
     members = parse_members(y_proba, X)
-    return linear(members.laws, parse_shares(weights, members))
+    return pool_linearly(members.laws, parse_shares(weights, members))
 
 
 def log_pool(y_proba: Any, weights: ArrayLike | None = None, *, X: ArrayLike | None = None) -> FloatArray:
@@ -105,7 +105,7 @@ def log_pool(y_proba: Any, weights: ArrayLike | None = None, *, X: ArrayLike | N
     array([0.9, 0.5])
     """
     members = parse_members(y_proba, X)
-    return logarithmic(members.laws, parse_exponents(weights, members))
+    return pool_logarithmically(members.laws, parse_exponents(weights, members))
 
 
 def beta_transformed_pool(
@@ -149,7 +149,7 @@ def beta_transformed_pool(
     a, b = (
         parse_number(v, name, "a positive number", lambda x: x > 0.0) for v, name in ((alpha, "alpha"), (beta, "beta"))
     )
-    law = beta_cdf(linear(members.vectors, parse_shares(weights, members)), a, b)
+    law = beta_cdf(pool_linearly(members.vectors, parse_shares(weights, members)), a, b)
     return law if members.laws.ndim == 2 else as_matrix(law)
 
 
@@ -165,13 +165,13 @@ POOLS: dict[str, Callable[..., FloatArray]] = {
 # ── the rules on arrays, shared with the fitted combiners ───────────────────────────────────────────
 
 
-def linear(laws: FloatArray, weights: FloatArray) -> FloatArray:
+def pool_linearly(laws: FloatArray, weights: FloatArray) -> FloatArray:
     """Σ w_m p_m, kept inside [0, 1] against rounding."""
     pooled: FloatArray = np.clip(np.tensordot(weights, laws, axes=1), 0.0, 1.0)
     return pooled
 
 
-def logarithmic(laws: FloatArray, weights: FloatArray) -> FloatArray:
+def pool_logarithmically(laws: FloatArray, weights: FloatArray) -> FloatArray:
     """Probabilities in proportion to Π p_m^w_m; rows that leave no class are refused."""
     used = weights > 0.0  # the veto of a member without weight does not count
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -18,9 +18,9 @@ from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.staged_models import Stages, announce_by_stage, follow, parse_stages
+from scoreprism._sample.staged_models import Stages, announce_by_stage, attach_outcomes, parse_stages
 from scoreprism.decomposition import FiniteModel
-from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
+from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_stages, make_columns
 from scoreprism.ensembles._stagewise_chain import parse_splits
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -94,7 +94,8 @@ class StageRecalibration(Drawable, StageColumns):
         return self.numbers[self.merged > _MERGED]
 
     def _title(self) -> str:
-        return f"StageRecalibration: {self.loss_name} loss before and after {self.calibrator}; {counted(self.numbers)}"
+        what = f"{self.loss_name} loss before and after {self.calibrator}"
+        return f"StageRecalibration: {what}; {describe_stages(self.numbers)}"
 
     def _columns(self) -> dict[str, list[Any]]:
         columns = self._lines("loss", "divergence", "recalibrated_loss", "merged", "cost", "cost_std_error")
@@ -172,25 +173,29 @@ def recalibrate_stages(
     """
     confidence, chosen = parse_confidence(confidence_level), get_loss(loss)
     read = parse_stages(y_true, stages, X)
-    if read.given:
+    if read.is_known:
         refuse("stages to be recalibrated must be scores", "levels", "Pass the probabilities.")
     if isinstance(y_true, FiniteModel):
-        return _warned(_exact(read, y_true, chosen))
-    path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
+        return _announce_merging(_recalibrate_exactly(read, y_true, chosen))
+    path = attach_outcomes(
+        read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes
+    )
     sample = path.sample
     used = _DEFAULTS[sample.k == 2] if calibrator is None else calibrator
     seed = int(parse_random_state(random_state).integers(2**62))
     options = {"cv": parse_splits(cv, path), "random_state": seed}
     distance = parse_clip(clip, sample.k)
-    one = partial(_stage, calibrator=used, loss=chosen, confidence_level=confidence, clip=distance, options=options)
-    found: list[_Line] = list(run_all(one, path.stages, n_jobs, "stages"))
-    announce_by_stage(path, [said for _, _, said in found])
+    one = partial(
+        _recalibrate_stage, calibrator=used, loss=chosen, confidence_level=confidence, clip=distance, options=options
+    )
+    lines: list[_Line] = list(run_all(one, path.stages, n_jobs, "stages"))
+    announce_by_stage(path, [findings for _, _, findings in lines])
     name = used if isinstance(used, str) else getattr(used, "name", type(used).__name__)
-    return _warned(
+    return _announce_merging(
         StageRecalibration(
             numbers=frozen(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
-            laws=[law for _, law, _ in found], calibrator=str(name), loss_name=str(chosen), _backend=sample.backend,
-            **named_columns(StageRecalibration, [line for line, _, _ in found]),
+            laws=[law for _, law, _ in lines], calibrator=str(name), loss_name=str(chosen), _backend=sample.backend,
+            **make_columns(StageRecalibration, [line for line, _, _ in lines]),
         )
     )  # fmt: skip
 
@@ -199,7 +204,7 @@ def recalibrate_stages(
 _Line = tuple[list[float], FloatArray, list[Finding]]
 
 
-def _stage(
+def _recalibrate_stage(
     sample: Sample,
     calibrator: object,
     loss: ProperLoss,
@@ -208,7 +213,7 @@ def _stage(
     options: dict[str, Any],
 ) -> _Line:
     """One stage: its numbers, its recalibrated law, and what was found on the way, for workers cannot warn."""
-    with collect_findings() as found:
+    with collect_findings() as findings:
         fit = ChainFit.of(sample, calibrator=calibrator, **options)
         chain = fit.fit([loss], clip)
         d = decompose_each(chain, {str(loss): loss}, "debiased", clip)[str(loss)]
@@ -216,41 +221,41 @@ def _stage(
         ends = d.interval("reliability", confidence_level)
         whole = fit.maps[0].share(fit.rows).fit(fit.rows)(fit.rows.score)
     cost = Amount.of(d._rows[:, 1] - best._rows[:, 1], d._weight, d._groups, confidence_level)
-    merged = merged_pairs(fit.rows.score, whole)
+    merged = measure_merging(fit.rows.score, whole)
     numbers = [d.risk, d.terms["reliability"], ends.low, ends.high, d.terms["refinement"], merged]
     law = sample.by_given_row(chain.levels[1].law)
-    return [*numbers, cost.value, cost.std_error], law, found
+    return [*numbers, cost.value, cost.std_error], law, findings
 
 
-def merged_pairs(score: FloatArray, law: FloatArray, prob: FloatArray | None = None) -> float:
+def measure_merging(score: FloatArray, law: FloatArray, prob: FloatArray | None = None) -> float:
     """Share of the pairs of different scores that a map makes equal."""
     mass = np.full(score.shape[0], 1.0 / score.shape[0]) if prob is None else prob
     mantissa, exponent = np.frexp(score)
     near = np.ldexp(mantissa.round(14), exponent)  # scores that differ by rounding are the same
-    before, after = _alike(near, mass), _alike(law, mass)
+    before, after = _tie_probability(near, mass), _tie_probability(law, mass)
     return float(max(after - before, 0.0) / (1.0 - before)) if before < 1.0 else 0.0
 
 
-def _alike(values: FloatArray, mass: FloatArray) -> float:
+def _tie_probability(values: FloatArray, mass: FloatArray) -> float:
     """Probability that two rows have the same value."""
     code = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
     share = np.sort(np.bincount(code, mass))  # the same bits in whichever order values come
     return float(share @ share)
 
 
-def _exact(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibration:
+def _recalibrate_exactly(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibration:
     """Stages on the states of a finite population."""
     laws = [law.values for law in read.laws]
     columns = [law if law.ndim == 2 else law[:, None] for law in laws]
     after = [model.level(column).round(14) for column in columns]
     each = [model.decompose(law, {"C": column}, loss) for law, column in zip(laws, columns, strict=True)]
     wide = [law if law.ndim == 2 else law[:, None] for law in after]
-    paths = [_left(model, columns[: t + 1], loss) for t in range(len(laws))]
-    merged_paths = [_left(model, wide[: t + 1], loss) for t in range(len(laws))]
+    paths = [_expected_loss(model, columns[: t + 1], loss) for t in range(len(laws))]
+    merged_paths = [_expected_loss(model, wide[: t + 1], loss) for t in range(len(laws))]
     risk = np.array([d.risk for d in each])
     divergence, left = (np.array([d.terms[name] for d in each]) for name in ("reliability", "refinement"))
-    merged = np.array([merged_pairs(a, b, model.prob) for a, b in zip(laws, after, strict=True)])
-    own = np.array([_left(model, [column], loss) for column in wide])
+    merged = np.array([measure_merging(a, b, model.prob) for a, b in zip(laws, after, strict=True)])
+    own = np.array([_expected_loss(model, [column], loss) for column in wide])
     cost = np.where(np.abs(own - left) < 1e-14, 0.0, own - left)
     return StageRecalibration(
         frozen(read.numbers), risk, divergence, divergence, divergence, left, merged, cost, np.zeros(risk.size),
@@ -258,18 +263,18 @@ def _exact(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibra
     )  # fmt: skip
 
 
-def _left(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> float:
+def _expected_loss(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> float:
     """Expected loss of P(Y | columns)."""
     return float(model.prob @ loss.entropy(model.level(np.concatenate(columns, axis=1))))
 
 
-def _warned(found: StageRecalibration) -> StageRecalibration:
+def _announce_merging(result: StageRecalibration) -> StageRecalibration:
     """Say so if a map loses resolution."""
-    many = np.flatnonzero(found.merged > _MERGED)
+    many = np.flatnonzero(result.merged > _MERGED)
     if many.size:
-        worst = int(many[np.argmax(found.merged[many])])
-        facts = {"stage": float(found.numbers[worst]), "stages": int(found.numbers.size)}
-        facts |= {"cost": float(found.cost[worst]), "std_error": float(found.cost_std_error[worst])}
-        share = float(found.merged[worst])
-        announce(Finding("lost_resolution", value=share, n=int(many.size), subject=found.calibrator, facts=facts))
-    return found
+        worst = int(many[np.argmax(result.merged[many])])
+        facts = {"stage": float(result.numbers[worst]), "stages": int(result.numbers.size)}
+        facts |= {"cost": float(result.cost[worst]), "std_error": float(result.cost_std_error[worst])}
+        share = float(result.merged[worst])
+        announce(Finding("lost_resolution", value=share, n=int(many.size), subject=result.calibrator, facts=facts))
+    return result

@@ -29,7 +29,13 @@ from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.scores import class_labels, cut_rounding
-from scoreprism._sample.staged_models import follow, read_stages, slim, staged_model, transform_features
+from scoreprism._sample.staged_models import (
+    attach_outcomes,
+    drop_first_class,
+    find_reader,
+    read_stages,
+    transform_features,
+)
 from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, get_calibrator
 from scoreprism.ensembles._stage_selection import FAST, RULES, StageSelection, select_along
 from scoreprism.exceptions import LabelError
@@ -168,23 +174,25 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         weight = parse_weights(sample_weight, labels.shape[0], "X")
         self.classes_, codes = distinct(labels, "y")
         if self.classes_.size < 2:
-            found = f"one class, {plain(self.classes_[0])}"
-            refuse("`y` must hold at least two classes", found, "Pass rows of each class.", LabelError)
+            got = f"one class, {plain(self.classes_[0])}"
+            refuse("`y` must hold at least two classes", got, "Pass rows of each class.", LabelError)
         rng = parse_random_state(self.random_state)
         clusters = parse_groups(groups, labels.shape[0])
-        train, held = self._parts(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
+        train, held_out = self._parts(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
         if get_config()["enable_metadata_routing"] and fit_params:
             fit_params = dict(process_routing(self, "fit", **fit_params).estimator.fit)
         self.estimator_ = self._fitted(self._estimator(), train[:3], fit_params)
-        read, k = read_stages(self.estimator_, *held[:2]), self.classes_.size
-        path = follow(read, held[1], sample_weight=held[2], groups=held[3], classes=np.arange(k))
+        read, k = read_stages(self.estimator_, *held_out[:2]), self.classes_.size
+        path = attach_outcomes(read, held_out[1], sample_weight=held_out[2], groups=held_out[3], classes=np.arange(k))
         chosen = select_along(path, loss, self.calibrator, rule, self.cv, 0.95, int(rng.integers(2**31)), self.n_jobs)
         self.selection_: StageSelection = chosen
         self.recalibrated_ = not _has_few(path.sample) and chosen.gain_over_raw.value > 0.0
         self.stage_ = int(chosen.stage if self.recalibrated_ else chosen.raw_stage)
         law = path.laws[int(np.flatnonzero(path.numbers == self.stage_)[0])]
         score = path.sample.by_given_row(law, 1.0 / self.classes_.size)  # of rows without weight, which no map sees
-        self.calibrator_ = self._map(score, held[1], held[2], self.calibrator if self.recalibrated_ else "identity")
+        self.calibrator_ = self._map(
+            score, held_out[1], held_out[2], self.calibrator if self.recalibrated_ else "identity"
+        )
         if self.refit:
             whole = _set_rounds(clone(self._estimator()), self.stage_)
             self.estimator_ = self._fitted(whole, (X, codes, weight), fit_params)
@@ -208,8 +216,8 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             One column per entry of ``classes_``.
         """
         check_is_fitted(self, "calibrator_")
-        reader, before = staged_model(self.estimator_)
-        law = slim(np.asarray(reader.law(transform_features(before, X), self.stage_), dtype=np.float64))
+        reader, before = find_reader(self.estimator_)
+        law = drop_first_class(np.asarray(reader.law(transform_features(before, X), self.stage_), dtype=np.float64))
         name = f"stage {self.stage_:g} of {type(self.estimator_).__name__}"
         return self.calibrator_.predict_proba(cut_rounding(law, name))
 
@@ -255,9 +263,9 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         least = 2 if counts.size == 2 else 1
         if np.floor(counts.min() * share) < least or counts.min() * (1.0 - share) < 1.0:
             rare = plain(self.classes_[int(counts.argmin())])
-            found = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
+            got = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
             rule = f"held-out rows must hold at least {least} of each class"
-            refuse(rule, found, "Pass more rows, or `eval_set`=(X, y).")
+            refuse(rule, got, "Pass more rows, or `eval_set`=(X, y).")
         seed = int(rng.integers(2**31))
         parts = split_rows(codes, share, seed) if groups is None else _split_groups(codes, groups, share, least, seed)
         first, second = (
@@ -357,11 +365,11 @@ def _split_groups(codes: Any, groups: Any, share: float, least: int, seed: int) 
     k = int(codes.max()) + 1
     draws = GroupShuffleSplit(20, test_size=round(count * share), random_state=seed).split(codes, codes, groups)
     rarest = (([np.bincount(codes[part], minlength=k).min() for part in parts], parts) for parts in draws)
-    found = next((parts for (train, held), parts in rarest if train >= 1 and held >= least), None)
-    if found is None:
+    chosen = next((parts for (train, held_out), parts in rarest if train >= 1 and held_out >= least), None)
+    if chosen is None:
         rule = f"held-out groups must hold at least {least} of each class, and the others every class"
         refuse(rule, f"{count} groups that do not", "Pass more groups, or `eval_set`=(X, y).")
-    return [np.sort(part) for part in found]
+    return [np.sort(part) for part in chosen]
 
 
 def _name_weights(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:

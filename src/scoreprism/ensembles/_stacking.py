@@ -15,7 +15,7 @@ from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
-from scoreprism.ensembles._combiners import Combiner, smoothed_rows, vanishing
+from scoreprism.ensembles._combiners import Combiner, smooth_targets, vanishing
 
 
 class Stacking(Combiner):
@@ -142,5 +142,5 @@ def _multinomial(design: FloatArray, codes: IntArray, weight: FloatArray, ridge:
     curved, even = (softmax_curvature(b, design, weight, ridges, diagonal=False) for b in (beta, start))
     if not vanishing(curved, even):
         return beta, False
-    rows, every, mass = smoothed_rows(codes, weight, k)
+    rows, every, mass = smooth_targets(codes, weight, k)
     return fit_softmax(design[rows], every, mass, start, ridges), True

@@ -23,9 +23,9 @@ from scoreprism._kernels.term_intervals import quantile
 from scoreprism._parameters import described
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.staged_models import StagePath, follow, parse_stages
+from scoreprism._sample.staged_models import StagePath, attach_outcomes, parse_stages
 from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCalibrator, get_calibrator
-from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
+from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_stages, make_columns
 from scoreprism.losses import ProperLoss, get_loss
 
 #: How a stage is taken from the curve: the least; the first that is not told apart from it by one standard error; or
@@ -76,7 +76,7 @@ class SelectionTable(StageColumns):
     _backend: str | None
 
     def _title(self) -> str:
-        return f"SelectionTable: {counted(self.numbers)}"
+        return f"SelectionTable: {describe_stages(self.numbers)}"
 
     def _columns(self) -> dict[str, list[Any]]:
         return self._lines("raw_loss", "raw_std_error", "recalibrated_loss", "behind", "behind_std_error")
@@ -168,7 +168,7 @@ class StageSelection(Drawable, TermTable):
         plain = {
             key: getattr(self, key) for key in ("stage", "raw_stage", "rule", "calibrator", "confidence_level", "n")
         }
-        found: dict[str, Any] = encode(
+        content: dict[str, Any] = encode(
             plain
             | {"loss": str(self.loss), "alike": list(self.alike), "chosen": [list(pair) for pair in self.chosen]}
             | {
@@ -178,7 +178,7 @@ class StageSelection(Drawable, TermTable):
             }
             | {"stages": self.stages.to_dict()}
         )
-        return found
+        return content
 
     def _columns(self) -> dict[str, list[Any]]:
         pairs = [self._at(self.stage), self._at(self.raw_stage)]
@@ -200,7 +200,7 @@ class StageSelection(Drawable, TermTable):
         return f"Stage {self.stage:g}: {words}\n  [{self.calibrator}, cross-fitted; {size}; {raw}]"
 
     def _findings(self) -> Sequence[Finding]:
-        refined, raw = (_span(pair[side] for pair in self.chosen) for side in (0, 1))
+        refined, raw = (_write_span(pair[side] for pair in self.chosen) for side in (0, 1))
         facts = {"refined": refined, "raw": raw}
         chosen = Finding("stage_choice", subject=f"{self.stage:g}", n=len(self.chosen), facts=facts)
         if any(one != other for one, other in self.chosen):
@@ -214,12 +214,12 @@ class StageSelection(Drawable, TermTable):
         return [] if total == 1 else [Finding("stages_alike", n=len(self.alike), facts=facts)]
 
 
-def _span(stages: Iterable[float]) -> str:
+def _write_span(stages: Iterable[float]) -> str:
     """Stages from the least to the greatest: all of them where they are few."""
-    found = sorted(set(stages))
-    if len(found) <= 3:
-        return ", ".join(f"{stage:g}" for stage in found)
-    return f"{found[0]:g} to {found[-1]:g}"
+    different = sorted(set(stages))
+    if len(different) <= 3:
+        return ", ".join(f"{stage:g}" for stage in different)
+    return f"{different[0]:g} to {different[-1]:g}"
 
 
 # ── the functions ───────────────────────────────────────────────────────────────────────────────────
@@ -285,9 +285,11 @@ def select_stage(
     """
     confidence, chosen, how = parse_confidence(confidence_level), get_loss(loss), parse_choice(rule, RULES, "rule")
     read = parse_stages(y_true, stages, X)
-    if read.given:
+    if read.is_known:
         refuse("select_stage must have scores", "levels, which need no recalibration", "Pass the probabilities.")
-    path = follow(read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes)
+    path = attach_outcomes(
+        read, y_true, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes
+    )
     return select_along(path, chosen, calibrator, how, cv, confidence, random_state, n_jobs)
 
 
@@ -363,7 +365,7 @@ def select_along(
     """The selection of a parsed path."""
     sample = path.sample
     folds, learner = Folds.of(sample, path.laws[0], cv, seed), parse_map(calibrator, sample.k)
-    one = partial(_judge_stage, folds=folds, learner=learner, loss=loss, keep=rule != "best")
+    one = partial(_measure_stage, folds=folds, learner=learner, loss=loss, keep=rule != "best")
     raw, after, nested = map(np.stack, zip(*run_all(one, path.laws, n_jobs, "stages"), strict=True))
     curves = Curves(folds, raw, after)
     best, choice = curves.least(after), curves.choose(after, rule)
@@ -375,16 +377,16 @@ def select_along(
         ("refined", "raw"), sample.backend, number[choice], number[curves.least(raw)], table,
         *curves.gains(picked, confidence_level), tuple(number[t] for t in np.flatnonzero(alike)),
         tuple((number[a], number[b]) for a, b in picked), rule, learner.name, loss, confidence_level, sample.n,
-        (*path.findings, *_infinite(table)),
+        (*path.findings, *_find_infinite(table)),
     )  # fmt: skip
 
 
-def _infinite(table: SelectionTable) -> list[Finding]:
+def _find_infinite(table: SelectionTable) -> list[Finding]:
     count = int(np.isinf(table.raw_loss).sum())
     return [Finding("infinite_stages", n=count)] if count else []
 
 
-def _judge_stage(
+def _measure_stage(
     score: FloatArray, folds: Folds, learner: MapLearner, loss: ProperLoss, *, keep: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Rows of the loss of a stage as it is and recalibrated; and what choices without each fold go by."""
@@ -456,7 +458,7 @@ class Curves:
         for raw, after in zip(self.raw, self.after, strict=True):
             amounts = [self.amount(rows, confidence_level) for rows in (raw, after, after - self.after[best])]
             lines.append([number for amount in amounts for number in (amount.value, amount.std_error)])
-        columns = named_columns(SelectionTable, lines)
+        columns = make_columns(SelectionTable, lines)
         return SelectionTable(numbers=frozen(path.numbers), _backend=path.sample.backend, **columns)
 
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
-from scoreprism._document.result import Result, shorten
+from scoreprism._document.result import Record, Result, shorten
 from scoreprism._document.result_json import encode
-from scoreprism._findings.wording import plural
+from scoreprism._findings.wording import plural, write_percent
 from scoreprism._kernels.term_intervals import Moments, quantile
 
 
-@dataclass(frozen=True)
-class Amount:
+@dataclass(frozen=True, repr=False)
+class Amount(Record):
     """
     A number with its standard error and interval.
 
@@ -79,26 +79,17 @@ class Amount:
         margin = quantile(confidence_level, two_sided=True) * error
         return cls(value, error, value - margin, value + margin, confidence_level)
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        The numbers by name.
-
-        Returns
-        -------
-        dict
-            Estimate, standard error, ends and level; numbers that are not finite are strings.
-        """
-        found: dict[str, Any] = encode(dict(vars(self)))
-        return found
+    def _title(self) -> str:
+        return f"Estimate with its {write_percent(self.confidence_level)} interval"
 
 
-def counted(numbers: NDArray[Any]) -> str:
+def describe_stages(numbers: NDArray[Any]) -> str:
     """How many stages there are, from which to which."""
     ends = f", {numbers[0]:g} to {numbers[-1]:g}" if numbers.size > 1 else f", number {numbers[0]:g}"
     return plural(numbers.size, "stage") + ends
 
 
-def named_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, Any]:
+def make_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Numbers of each stage as the columns of a table, in the order of its fields after the stage itself."""
     names = [field.name for field in fields(table)][1:]
     return {name: frozen(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
@@ -145,5 +136,5 @@ class StageColumns(Result):
         dict
             A list per column; numbers that are not finite are strings.
         """
-        found: dict[str, list[Any]] = encode({key: value.tolist() for key, value in self._arrays().items()})
-        return found
+        content: dict[str, list[Any]] = encode({key: value.tolist() for key, value in self._arrays().items()})
+        return content

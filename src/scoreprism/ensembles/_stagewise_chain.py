@@ -39,13 +39,13 @@ from scoreprism._sample.staged_models import (
     StagePath,
     Stages,
     announce_by_stage,
-    follow,
-    geometric,
+    attach_outcomes,
+    choose_positions,
     has_stages,
     parse_stages,
 )
 from scoreprism.decomposition import Chain, Decomposition, FiniteModel
-from scoreprism.ensembles._stage_tables import Amount, StageColumns, counted, named_columns
+from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_stages, make_columns
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
 
@@ -105,7 +105,7 @@ class StageTable(StageColumns):
     def _title(self) -> str:
         best = self.numbers[self.least_refinement]
         return (
-            f"StageTable: {counted(self.numbers)}; least loss at {self.numbers[self.least_loss]:g}, "
+            f"StageTable: {describe_stages(self.numbers)}; least loss at {self.numbers[self.least_loss]:g}, "
             f"least refinement at {best:g}"
         )
 
@@ -217,7 +217,7 @@ class StagewiseDecomposition(Drawable, TermTable):
             The chain, the stages, compression and checks; numbers that are not finite are strings.
         """
         several = {**self.checks, **self.increments}
-        found: dict[str, Any] = encode(
+        content: dict[str, Any] = encode(
             {
                 "decomposition": self.decomposition.to_dict(),
                 "grid": list(self.grid),
@@ -226,7 +226,7 @@ class StagewiseDecomposition(Drawable, TermTable):
                 "checks": {key: [amount.to_dict() for amount in line] for key, line in several.items()},
             }
         )
-        return found
+        return content
 
     def _columns(self) -> dict[str, list[Any]]:
         exact = self.decomposition._population
@@ -361,59 +361,59 @@ def stagewise_decomposition(
     """
     confidence, chosen = parse_confidence(confidence_level), get_loss(loss)
     read = parse_stages(y_true, stages, X)
-    positions = _grid(grid, read.numbers, given=read.given)
+    positions = _parse_grid(grid, read.numbers, is_known=read.is_known)
     if isinstance(y_true, FiniteModel):
-        return _exact(read, y_true, chosen, positions, confidence)
+        return _decompose_exactly(read, y_true, chosen, positions, confidence)
     rows: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups}
     rows |= {"pos_label": pos_label, "classes": classes}
-    if read.given:
-        return _known(read, y_true, prediction, chosen, confidence, clip, rows)
+    if read.is_known:
+        return _decompose_known(read, y_true, prediction, chosen, confidence, clip, rows)
     if prediction is not None:
         refuse("`prediction` must come with levels", "scores, whose first stage is the prediction", "Leave it out.")
-    beside = not _needs(stages) if features is None else features
-    path = follow(read, y_true, X if beside else None, **rows)
-    above = tuple(
-        confidence_level for confidence_level in path.sample.levels if beside and confidence_level.name == "Q"
-    )
+    beside = not _needs_features(stages) if features is None else features
+    path = attach_outcomes(read, y_true, X if beside else None, **rows)
+    above = tuple(level for level in path.sample.levels if beside and level.name == "Q")
     path = replace(path, sample=replace(path.sample, levels=above))
     distance = parse_clip(clip, path.sample.k)
     seed = int(parse_random_state(random_state).integers(2**62))
     options = {"cv": parse_splits(cv, path), "random_state": seed, "calibrator": calibrator}
-    found = _along(path, positions, reference, chosen, distance, options | {"n_jobs": n_jobs})
-    table, last = _every_stage(path, chosen, confidence, options | {"clip": distance}, n_jobs)
+    decomposition = _decompose_chain(path, positions, reference, chosen, distance, options | {"n_jobs": n_jobs})
+    table, last = _decompose_stages(path, chosen, confidence, options | {"clip": distance}, n_jobs)
     compression = None
-    if not above and _whole_path(positions, len(path.laws)):
-        compression = Amount.of(last - found._rows[:, -1], found._weight, found._groups, confidence)
-    return _result(found, table, path.numbers[positions], compression, confidence)
+    if not above and _is_whole_path(positions, len(path.laws)):
+        compression = Amount.of(
+            last - decomposition._rows[:, -1], decomposition._weight, decomposition._groups, confidence
+        )
+    return _make_result(decomposition, table, path.numbers[positions], compression, confidence)
 
 
-def _whole_path(positions: IntArray, count: int) -> bool:
+def _is_whole_path(positions: IntArray, count: int) -> bool:
     """Whether the chain is a path that ends at the last score: only then can the two be compared."""
     return bool(positions.size > 1 and positions[-1] == count - 1)
 
 
-def _needs(stages: Any) -> bool:
+def _needs_features(stages: Any) -> bool:
     """Whether stages are read with the features: a model, checkpoints."""
-    found = list(stages.values()) if isinstance(stages, dict) else stages
-    first = found[0] if isinstance(found, (list, tuple)) and found else found
+    parts = list(stages.values()) if isinstance(stages, dict) else stages
+    first = parts[0] if isinstance(parts, (list, tuple)) and parts else parts
     return has_stages(stages) or hasattr(first, "predict_proba") or callable(first)
 
 
-def _grid(grid: Any, numbers: FloatArray, *, given: bool) -> IntArray:
+def _parse_grid(grid: Any, numbers: FloatArray, *, is_known: bool) -> IntArray:
     """Positions of the stages of the chain."""
     if grid is None:
-        return np.arange(numbers.size, dtype=np.intp) if given else geometric(numbers.size, GRID)
-    if given:
+        return np.arange(numbers.size, dtype=np.intp) if is_known else choose_positions(numbers.size, GRID)
+    if is_known:
         refuse("`grid` must be left out for levels", repr(grid), "Pass only the levels that are meant.")
     if isinstance(grid, (int, np.integer)) and not isinstance(grid, bool):
-        return geometric(numbers.size, parse_count(grid, "grid", 1))
-    wanted = [float(number) for number in grid] if np.ndim(grid) == 1 else []
+        return choose_positions(numbers.size, parse_count(grid, "grid", 1))
+    chosen = [float(number) for number in grid] if np.ndim(grid) == 1 else []
     known = {number: i for i, number in enumerate(numbers.tolist())}
-    missing = [number for number in wanted if number not in known]
-    if not wanted or missing or len(set(wanted)) < len(wanted):
-        found = f"{missing or grid}" if wanted else repr(grid)
-        refuse("`grid` must be a number of stages, or numbers of stages that there are", found, "For example [1, 10].")
-    return np.array(sorted(known[number] for number in wanted), dtype=np.intp)
+    missing = [number for number in chosen if number not in known]
+    if not chosen or missing or len(set(chosen)) < len(chosen):
+        got = f"{missing or grid}" if chosen else repr(grid)
+        refuse("`grid` must be a number of stages, or numbers of stages that there are", got, "For example [1, 10].")
+    return np.array(sorted(known[number] for number in chosen), dtype=np.intp)
 
 
 def parse_splits(cv: Any, path: StagePath) -> Any:
@@ -436,28 +436,30 @@ def parse_splits(cv: Any, path: StagePath) -> Any:
 _Line = tuple[list[float], FloatArray | None, list[Finding]]
 
 
-def _stage(job: tuple[Sample, bool], loss: ProperLoss, confidence_level: float, options: dict[str, Any]) -> _Line:
+def _decompose_stage(
+    job: tuple[Sample, bool], loss: ProperLoss, confidence_level: float, options: dict[str, Any]
+) -> _Line:
     """One stage decomposed; what was found on the way is handed back, for workers cannot warn."""
     sample, keep = job
-    with collect_findings() as found:
+    with collect_findings() as findings:
         d = decompose(sample, loss=loss, **options)
         reliability, refinement = (d.interval(name, confidence_level) for name in d.names)
         error = d._moments.std_error(dict.fromkeys(range(2), 1.0))
     numbers = [d.risk, error, d.terms["reliability"], reliability.low, reliability.high]
     numbers += [d.terms["refinement"], refinement.low, refinement.high]
-    return numbers, d._rows[:, -1] if keep else None, found
+    return numbers, d._rows[:, -1] if keep else None, findings
 
 
-def _every_stage(
+def _decompose_stages(
     path: StagePath, loss: ProperLoss, confidence_level: float, options: dict[str, Any], n_jobs: int | None
 ) -> tuple[StageTable, FloatArray]:
     """The table of stages, and the rows of the last one's refinement."""
     jobs = [(stage, number == path.numbers[-1]) for stage, number in zip(path.stages, path.numbers, strict=True)]
-    one = partial(_stage, loss=loss, confidence_level=confidence_level, options=options)
-    found: list[_Line] = list(run_all(one, jobs, n_jobs, "stages"))
-    announce_by_stage(path, [said for _, _, said in found])
-    columns = named_columns(StageTable, [line for line, _, _ in found])
-    rows = [line for _, line, _ in found if line is not None]
+    one = partial(_decompose_stage, loss=loss, confidence_level=confidence_level, options=options)
+    lines: list[_Line] = list(run_all(one, jobs, n_jobs, "stages"))
+    announce_by_stage(path, [findings for _, _, findings in lines])
+    columns = make_columns(StageTable, [line for line, _, _ in lines])
+    rows = [line for _, line, _ in lines if line is not None]
     return StageTable(numbers=frozen(path.numbers), _backend=path.sample.backend, **columns), rows[0]
 
 
@@ -470,7 +472,7 @@ def _logits(law: FloatArray) -> FloatArray:
     return logits[:, None] if law.ndim == 1 else logits[:, :-1] - logits[:, -1:]
 
 
-def _along(
+def _decompose_chain(
     path: StagePath,
     positions: IntArray,
     reference: object,
@@ -496,12 +498,12 @@ def _along(
             for level in fit.levels
         ]
         fit = replace(fit, levels=own)
-    found = decompose_each(fit.fit([loss], clip), {str(loss): loss}, "debiased", clip)[str(loss)]
-    terms, levels = _chain_names(numbers, features=bool(sample.levels))
-    return replace(found._renamed(terms, levels), findings=(*path.findings, *found.findings))
+    decomposition = decompose_each(fit.fit([loss], clip), {str(loss): loss}, "debiased", clip)[str(loss)]
+    terms, levels = _name_chain(numbers, features=bool(sample.levels))
+    return replace(decomposition._renamed(terms, levels), findings=(*path.findings, *decomposition.findings))
 
 
-def _chain_names(numbers: Sequence[float], *, features: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _name_chain(numbers: Sequence[float], *, features: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the terms and the levels of a chain of stages."""
     steps = [f"gain {a:g} → {b:g}" for a, b in pairwise(numbers)]
     end = ["path → X", "irreducible"] if features else ["remaining"]
@@ -509,13 +511,25 @@ def _chain_names(numbers: Sequence[float], *, features: bool) -> tuple[tuple[str
     return ("reliability", *steps, *end), tuple(levels)
 
 
-def _result(
-    found: Decomposition, table: StageTable, grid: NDArray[Any], compression: Amount | None, confidence_level: float
+def _make_result(
+    decomposition: Decomposition,
+    table: StageTable,
+    grid: NDArray[Any],
+    compression: Amount | None,
+    confidence_level: float,
 ) -> StagewiseDecomposition:
-    checks, increments = _check_martingale(found, grid.size, confidence_level)
+    checks, increments = _check_martingale(decomposition, grid.size, confidence_level)
     numbers = tuple(grid.tolist())
     return StagewiseDecomposition(
-        found.names, table._backend, found, table, numbers, compression, checks, increments, confidence_level
+        decomposition.names,
+        table._backend,
+        decomposition,
+        table,
+        numbers,
+        compression,
+        checks,
+        increments,
+        confidence_level,
     )
 
 
@@ -523,17 +537,17 @@ def _result(
 
 
 def _check_martingale(
-    found: Decomposition, steps: int, confidence_level: float
+    decomposition: Decomposition, steps: int, confidence_level: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Doob–Pythagoras and the martingale, for the Brier loss: from the laws Q_t and the scatter of fold models."""
-    chain = found.chain
-    if found.loss.name != "brier" or chain is None:
+    chain = decomposition.chain
+    if decomposition.loss.name != "brier" or chain is None:
         return {}, {}
     weight, groups = chain.sample.weight, chain.sample.groups
     mean = partial(
         Amount.of, weight=weight, groups=groups, confidence_level=confidence_level, population=chain.population
     )
-    rows, laws = found._rows, [_narrow(one.law, chain) for one in chain.levels]
+    rows, laws = decomposition._rows, [_narrow(one.law, chain) for one in chain.levels]
     amounts: dict[str, list[Amount]] = {"gap": [], "drift": [], "tilt": [], "square": []}
     for t in range(1, steps):
         coarse, delta = laws[t], laws[t + 1] - laws[t]
@@ -567,7 +581,7 @@ def _noise(chain: Chain, t: int) -> tuple[FloatArray | float, FloatArray | float
 # ── laws that are known ─────────────────────────────────────────────────────────────────────────────
 
 
-def _known(
+def _decompose_known(
     read: Stages,
     y_true: Any,
     prediction: Any,
@@ -577,37 +591,37 @@ def _known(
     rows: dict[str, Any],
 ) -> StagewiseDecomposition:
     """The chain of laws that were given."""
-    terms, names = _chain_names(read.numbers.tolist(), features=False)
+    terms, names = _name_chain(read.numbers.tolist(), features=False)
     law = read.levels[0].law if prediction is None else getattr(prediction, "law", prediction)
     first = Level(names[0], parse_law(law, "prediction"))
     levels = [first, *(Level(name, one.law, one.folds) for name, one in zip(names[1:], read.levels, strict=True))]
     chain = Chain(y_true, levels, names=terms, **rows)
-    found = chain.decompose(loss, clip=clip)
-    sample, losses = chain.sample, chain.clip_at(found.clip)._losses(loss)[1:]
+    decomposition = chain.decompose(loss, clip=clip)
+    sample, losses = chain.sample, chain.clip_at(decomposition.clip)._losses(loss)[1:]
     amounts = [Amount.of(line, sample.weight, sample.groups, confidence_level) for line in losses]
     value, error, low, high = np.array([(a.value, a.std_error, a.low, a.high) for a in amounts]).T
     none = np.zeros(value.size)
     table = StageTable(frozen(read.numbers), value, error, none, none, none, value, low, high, sample.backend)
-    return _result(found, table, read.numbers, None, confidence_level)
+    return _make_result(decomposition, table, read.numbers, None, confidence_level)
 
 
-def _exact(
+def _decompose_exactly(
     read: Stages, model: FiniteModel, loss: ProperLoss, positions: IntArray, confidence_level: float
 ) -> StagewiseDecomposition:
     """Scores on the states of a finite population: Q_t are averages over cells of the path."""
-    if read.given:
+    if read.is_known:
         refuse("stages of a finite population must be scores", "levels", "Pass the scores of each state.")
     laws = [law.values for law in read.laws]
     columns = [law if law.ndim == 2 else law[:, None] for law in laws]
     numbers, path = read.numbers[positions], [columns[i] for i in positions]
-    terms, names = _chain_names(numbers.tolist(), features=False)
+    terms, names = _name_chain(numbers.tolist(), features=False)
     partitions = {name: np.concatenate(path[: t + 1], axis=1) for t, name in enumerate(names[1:])}
-    found = model.decompose(laws[positions[0]], partitions, loss, names=terms)._renamed(terms, names)
+    decomposition = model.decompose(laws[positions[0]], partitions, loss, names=terms)._renamed(terms, names)
     each = [model.decompose(law, {"C": column}, loss) for law, column in zip(laws, columns, strict=True)]
     reliability, refinement = (np.array([d.terms[key] for d in each]) for key in ("reliability", "refinement"))
     risk, none = np.array([d.risk for d in each]), np.zeros(len(each))
     a, b = reliability, refinement
     table = StageTable(frozen(read.numbers), risk, none, a, a, a, b, b, b, None)
-    lost = float(refinement[-1] - found.terms["remaining"])
-    compression = Amount(lost, 0.0, lost, lost, confidence_level) if _whole_path(positions, len(laws)) else None
-    return _result(found, table, numbers, compression, confidence_level)
+    lost = float(refinement[-1] - decomposition.terms["remaining"])
+    compression = Amount(lost, 0.0, lost, lost, confidence_level) if _is_whole_path(positions, len(laws)) else None
+    return _make_result(decomposition, table, numbers, compression, confidence_level)

@@ -17,6 +17,7 @@ from scoreprism._core.checks import (
 from scoreprism._core.frames import require_aligned
 from scoreprism._core.labels import distinct, parse_labels
 from scoreprism._core.simplex import FloatArray, n_classes
+from scoreprism._parameters import Meaning, described
 from scoreprism._sample.sample import Sample, drop_absent_rows
 from scoreprism._sample.staged_models import LightgbmStages, XgboostStages
 from scoreprism.ensembles._stage_selection import Folds, parse_map
@@ -24,6 +25,17 @@ from scoreprism.losses import get_loss
 
 #: What a callback watches: the loss after recalibration, or the loss as it is.
 CRITERIA = ("refinement", "raw")
+#: Options of both callbacks.
+_OPTIONS: dict[str, Meaning] = {
+    "X_val": ("array-like or frame", "Features of validation rows."),
+    "y_val": ("array-like of shape (n,)", "Their labels; all classes must be among them."),
+    "rounds": ("int", "Rounds without improvement before stopping."),
+    "criterion": ('{"refinement", "raw"}', "Loss after recalibration, or the loss as it is, for comparison."),
+    "calibrator": ("str, Calibrator or classifier", "The map, as for `select_stage`."),
+    "cv": ("int or splitter", "Folds of the map."),
+    "min_delta": ("float", "What counts as improvement."),
+    "sample_weight": ("array-like of shape (n,)", "Weights of validation rows."),
+}
 
 
 class Monitor:
@@ -79,8 +91,8 @@ class Monitor:
         law = parse_law(law, "the booster's prediction of X_val")
         folds = self._folds = self._folds or self._deal(law)
         law = law[self._held]
-        found = law if self._raw else folds.recalibrate(law, self._learner)
-        value = folds.mean(self._loss.loss(found, folds.codes))
+        used = law if self._raw else folds.recalibrate(law, self._learner)
+        value = folds.mean(self._loss.loss(used, folds.codes))
         if self._best < 0 or value < self.history[self._best] - self._least:
             self._best = len(self.history)
         self.history.append(value)
@@ -152,6 +164,7 @@ def _restored(X_val: Any, y_val: Any, options: dict[str, Any]) -> Any:
     return _xgboost_class()(X_val, y_val, options)
 
 
+@described(of_two=False, **_OPTIONS)
 def xgboost_refinement_stopping(
     X_val: Any,
     y_val: Any,
@@ -178,26 +191,8 @@ def xgboost_refinement_stopping(
     ----------
     X_val : array-like, frame or DMatrix
         Features of validation rows.
-    y_val : array-like of shape (n,)
-        Their labels; all classes must be among them.
-    rounds : int, default=10
-        Rounds without improvement before stopping.
-    criterion : {"refinement", "raw"}, default="refinement"
-        Loss after recalibration, or the loss as it is, for comparison.
-    loss : str or ProperLoss, default="log"
-        The loss.
-    calibrator : str, Calibrator or classifier, default="fast"
-        The map, as for `select_stage`.
-    cv : int or splitter, default=5
-        Folds of the map.
-    min_delta : float, default=0.0
-        What counts as improvement.
-    sample_weight : array-like of shape (n,), optional
-        Weights of validation rows.
     save_best : bool, default=False
         Cut the booster off after the best round.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
 
     Returns
     -------
@@ -271,6 +266,7 @@ class LightgbmRefinementStopping(Monitor):
             raise EarlyStopException(self.best_iteration, env.evaluation_result_list or [])
 
 
+@described(of_two=False, **_OPTIONS)
 def lightgbm_refinement_stopping(
     X_val: Any,
     y_val: Any,
@@ -289,29 +285,6 @@ def lightgbm_refinement_stopping(
 
     As `xgboost_refinement_stopping`; it sets ``best_iteration`` as lightgbm's own ``early_stopping`` does, and leaves
     the model uncalibrated.
-
-    Parameters
-    ----------
-    X_val : array-like or frame
-        Features of validation rows.
-    y_val : array-like of shape (n,)
-        Their labels; all classes must be among them.
-    rounds : int, default=10
-        Rounds without improvement before stopping.
-    criterion : {"refinement", "raw"}, default="refinement"
-        Loss after recalibration, or the loss as it is, for comparison.
-    loss : str or ProperLoss, default="log"
-        The loss.
-    calibrator : str, Calibrator or classifier, default="fast"
-        The map, as for `select_stage`.
-    cv : int or splitter, default=5
-        Folds of the map.
-    min_delta : float, default=0.0
-        What counts as improvement.
-    sample_weight : array-like of shape (n,), optional
-        Weights of validation rows.
-    random_state : int, Generator or None, default=0
-        Seed of the folds.
 
     Returns
     -------

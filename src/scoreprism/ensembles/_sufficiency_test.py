@@ -106,19 +106,17 @@ def sufficiency_test(
     rows = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
     ensemble = parse_ensemble(y_true, y_proba, X, aggregate, rows, weights=weights, seed=seed)
     if chosen == "score":
-        return score_test(ensemble)
+        return run_score_test(ensemble)
     if ensemble.sample.groups is not None:
         refuse(f"`groups` must come with method 'score', not {chosen!r}", "groups", "Leave one of them out.")
     sample = replace(ensemble.alone, levels=(ensemble.block,))
-    found = grouping_test(sample, method=chosen, n_resamples=n_resamples, random_state=seed, n_jobs=n_jobs)
-    return TestResult(
-        found.statistic, found.pvalue, chosen, _HYPOTHESIS, found.n, found.n_resamples, about="Sufficiency"
-    )
+    test = grouping_test(sample, method=chosen, n_resamples=n_resamples, random_state=seed, n_jobs=n_jobs)
+    return TestResult(test.statistic, test.pvalue, chosen, _HYPOTHESIS, test.n, test.n_resamples, about="Sufficiency")
 
 
-def score_test(ensemble: Ensemble) -> TestResult:
+def run_score_test(ensemble: Ensemble) -> TestResult:
     """The score test of sufficiency."""
-    rows = _some(ensemble.sample)
+    rows = _subsample(ensemble.sample)
     sample, law = ensemble.sample.take(rows), ensemble.law[rows]
     clusters = None if sample.groups is None else np.unique(sample.groups, return_inverse=True)[1]
     units = sample.n if clusters is None else int(clusters.max()) + 1
@@ -127,16 +125,16 @@ def score_test(ensemble: Ensemble) -> TestResult:
     basis = score_basis(as_vector(law) if sample.k == 2 else law)
     left, reach = regress_out(one_hot(sample.y, sample.k)[:, 1:], basis, weight)
     per = _ROWS_PER_DIRECTION if clusters is None else _CLUSTERS_PER_DIRECTION
-    right = _left_over(_directions(sample, max(units // per // (sample.k - 1), 1)), basis, weight)
+    right = _drop_determined(_make_directions(sample, max(units // per // (sample.k - 1), 1)), basis, weight)
     products = np.concatenate([left[:, [j]] * right for j in range(left.shape[1])], axis=1) * weight[:, None]
     robust = products / np.sqrt(np.maximum(1.0 - reach, 0.1))[:, None]  # HC2: residuals of outcomes are too small
     if clusters is not None and robust.shape[1]:
         robust = np.stack([np.bincount(clusters, column) for column in robust.T], axis=1)
-    statistic, df = _quadratic(products.sum(axis=0), robust.T @ robust)
-    return _judged(statistic, df, None if clusters is None else units, sample.n)
+    statistic, df = _quadratic_form(products.sum(axis=0), robust.T @ robust)
+    return _make_result(statistic, df, None if clusters is None else units, sample.n)
 
 
-def _some(sample: Sample) -> IntArray:
+def _subsample(sample: Sample) -> IntArray:
     """At most `_ROWS` rows, clusters whole: more have all the power there is, and only take time."""
     if sample.n <= _ROWS:
         return np.arange(sample.n)
@@ -161,13 +159,13 @@ def _require_units(sample: Sample, units: int) -> None:
         refuse(rule, f"{units} {what} of {classes} classes", f"Pass more {what}.")
 
 
-def _left_over(columns: FloatArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
+def _drop_determined(columns: FloatArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
     """Directions, freed of the basis; those that the aggregate determines, up to what a spline misses, are dropped."""
     right, _ = regress_out(columns, basis, weight)
     return right[:, np.square(right).mean(axis=0) > _DETERMINED * np.square(columns).mean(axis=0)]
 
 
-def _judged(statistic: float, df: int, clusters: int | None, n: int) -> TestResult:
+def _make_result(statistic: float, df: int, clusters: int | None, n: int) -> TestResult:
     """The p-value: chi-squared, or Hotelling's for a covariance from few clusters."""
     from scipy.special import chdtrc, fdtrc
 
@@ -185,30 +183,30 @@ def _judged(statistic: float, df: int, clusters: int | None, n: int) -> TestResu
     return TestResult(statistic, p, "score", _HYPOTHESIS, n, 0, parts, (), "Sufficiency")
 
 
-def _directions(sample: Sample, most: int) -> FloatArray:
+def _make_directions(sample: Sample, most: int) -> FloatArray:
     """What members may know beyond the aggregate: their level, and what they disagree about."""
     eta = np.stack([law_logits(law) for law in sample.predictions.values()])
     eta = eta[..., 1:] - eta[..., :1] if eta.ndim == 3 else eta[..., None]
     mean = eta.mean(axis=0)
-    level = _standard(mean)
+    level = _standardize(mean)
     apart = np.moveaxis(eta - mean, 0, 1).reshape(eta.shape[1], -1)
     frame, size, _ = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
-    kept = _standard(frame[:, size > 1e-10 * max(float(size[0]), TINY)] if size[0] > 1e-12 else frame[:, :0])
+    kept = _standardize(frame[:, size > 1e-10 * max(float(size[0]), TINY)] if size[0] > 1e-12 else frame[:, :0])
     parts = [level, level**2]
     for j in range(kept.shape[1]):
         d = kept[:, [j]]
         parts += [d, d**2, d**3, d * level[:, :1]]
-    return _standard(np.concatenate(parts, axis=1)[:, :most])
+    return _standardize(np.concatenate(parts, axis=1)[:, :most])
 
 
-def _standard(columns: FloatArray) -> FloatArray:
+def _standardize(columns: FloatArray) -> FloatArray:
     """Columns of mean 0 and standard deviation 1, clipped at four; constant ones are zero."""
     centred = columns - columns.mean(axis=0)
     scale = centred.std(axis=0)
     return np.asarray(np.clip(centred / np.where(scale > 1e-12, scale, np.inf), -4.0, 4.0))
 
 
-def _quadratic(total: FloatArray, covariance: FloatArray) -> tuple[float, int]:
+def _quadratic_form(total: FloatArray, covariance: FloatArray) -> tuple[float, int]:
     """The quadratic form of a sum in the inverse of its covariance, on the directions in which there is any."""
     if total.size == 0:
         return 0.0, 0

@@ -40,20 +40,20 @@ _SHIFTED = 0.5
 _FEW = 50
 
 
-def combination(name: str, terms: tuple[str, ...]) -> dict[int, float]:
+def get_coefficients(name: str, terms: tuple[str, ...]) -> dict[int, float]:
     """A quantity as a linear function of the columns: losses of the levels, then spreads of all but the first."""
     if name not in terms:
         return {LOSS: {0: 1.0}, RECALIBRATED: {1: 1.0}, GAIN: {0: 1.0, 1: -1.0}}[name]
     levels, t = len(terms), terms.index(name)
-    found = {t: 1.0} if t == levels - 1 else {t: 1.0, t + 1: -1.0, levels + t: 1.0}
+    coefficients = {t: 1.0} if t == levels - 1 else {t: 1.0, t + 1: -1.0, levels + t: 1.0}
     if t > 0:
-        found[levels + t - 1] = -1.0
-    return found
+        coefficients[levels + t - 1] = -1.0
+    return coefficients
 
 
-def combined(columns: FloatArray, name: str, terms: tuple[str, ...]) -> FloatArray:
+def combine_columns(columns: FloatArray, name: str, terms: tuple[str, ...]) -> FloatArray:
     """A quantity of every replicate; an infinite loss is never multiplied by zero."""
-    parts = [coefficient * columns[..., i] for i, coefficient in combination(name, terms).items()]
+    parts = [coefficient * columns[..., i] for i, coefficient in get_coefficients(name, terms).items()]
     with np.errstate(invalid="ignore"):
         return np.asarray(sum(parts))
 
@@ -140,11 +140,11 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
     @property
     def terms(self) -> dict[str, float]:
         """Estimate of each quantity for the pipeline as it is."""
-        return {name: float(combined(self._original, name, self._terms)) for name in self.names}
+        return {name: float(combine_columns(self._original, name, self._terms)) for name in self.names}
 
     def _draws(self, name: str, stage: str) -> FloatArray:
         """A quantity in all replicates, with everything up to a stage resampled."""
-        return combined(self._values[:, self._stages.index(stage)], name, self._terms)
+        return combine_columns(self._values[:, self._stages.index(stage)], name, self._terms)
 
     @property
     def _last(self) -> str:
@@ -179,16 +179,16 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         steps of a replicate are correlated (calibration and training negatively), and what a source gets depends on
         this order. Shares in the table are of the sum of the parts.
         """
-        found: dict[str, dict[str, float]] = {}
+        parts: dict[str, dict[str, float]] = {}
         for name in self.names:
             before: FloatArray = np.zeros(self.n_resamples)
-            found[name] = {}
+            parts[name] = {}
             for stage in self._stages:
                 now = self._draws(name, stage)
                 with np.errstate(invalid="ignore"):  # infinite losses
-                    found[name][stage] = deviation(now - before) ** 2
+                    parts[name][stage] = deviation(now - before) ** 2
                 before = now
-        return found
+        return parts
 
     # ── intervals ───────────────────────────────────────────────────────────────────────────────────
 
@@ -282,7 +282,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         """
         intervals = {name: self.interval(name) for name in self.names}
         first = ("refit", "resample_test", "n_resamples", "n_redrawn", "seed", "terms", "std_error")
-        found = {
+        content = {
             "loss": str(self.loss),
             **{name: getattr(self, name) for name in first},
             "intervals": {name: [one.low, one.high] for name, one in intervals.items()},
@@ -292,8 +292,8 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
             "findings": [one.to_dict() for one in self._findings()],
             "replicates": {name: self._draws(name, self._last).tolist() for name in self.names},
         }
-        coded: dict[str, Any] = encode(found)
-        return coded
+        encoded: dict[str, Any] = encode(content)
+        return encoded
 
     def _columns(self) -> dict[str, list[Any]]:
         known = [self.interval(name) for name in self.names]

@@ -46,7 +46,7 @@ class Store:
         return
 
 
-def _exact(word: object) -> bool:
+def _is_exact(word: object) -> bool:
     """Whether this is a number as `float.hex` writes it; mean losses may be infinite, but are numbers."""
     try:
         number = float.fromhex(word) if isinstance(word, str) else math.nan
@@ -93,7 +93,7 @@ class Checkpoint(Store):
         shape, words = content["shape"], content["values"]
         if not isinstance(shape, list) or not all(type(length) is int and length > 0 for length in shape):
             self._journal.refuse_line(line, "no shape")
-        if not isinstance(words, list) or math.prod(shape) != len(words) or not all(map(_exact, words)):
+        if not isinstance(words, list) or math.prod(shape) != len(words) or not all(map(_is_exact, words)):
             self._journal.refuse_line(line, f"no {math.prod(shape)} numbers")
         return (
             content["replicate"],
@@ -148,7 +148,7 @@ Path = tuple[int, ...]  # ids of everything around a value: what holds itself wo
 
 def digest(value: Any) -> str:
     """A hash of the contents of anything: arrays, frames, sparse matrices, estimators, functions, plain values."""
-    return _hashed(value, ())
+    return _hash(value, ())
 
 
 def digest_of_scores(laws: Iterable[FloatArray]) -> str:
@@ -160,7 +160,7 @@ def digest_of_scores(laws: Iterable[FloatArray]) -> str:
     return digest(rounded)
 
 
-def _hashed(value: Any, path: Path) -> str:
+def _hash(value: Any, path: Path) -> str:
     state = hashlib.blake2b(digest_size=16)
     _feed(state, value, path)
     return state.hexdigest()
@@ -185,7 +185,7 @@ def _feed(state: Any, value: Any, path: Path) -> None:
         for item in value:
             _feed(state, item, inside)
     elif isinstance(value, (set, frozenset)):
-        state.update("".join(sorted(_hashed(item, inside) for item in value)).encode())
+        state.update("".join(sorted(_hash(item, inside) for item in value)).encode())
     else:
         _feed_object(state, value, inside)
 
@@ -219,11 +219,11 @@ def _feed_routine(state: Any, value: Any, path: Path) -> None:
     if owner is not None and not inspect.ismodule(owner):  # a method of an object
         _feed(state, owner, path)
     if isinstance(getattr(value, "__code__", None), types.CodeType):
-        cells = [_held(cell) for cell in value.__closure__ or ()]
+        cells = [_get_contents(cell) for cell in value.__closure__ or ()]
         _feed(state, [value.__code__, value.__defaults__, value.__kwdefaults__, cells], path)
 
 
-def _held(cell: types.CellType) -> Any:
+def _get_contents(cell: types.CellType) -> Any:
     """What a cell of a closure holds; nothing yet, while the function is being made."""
     try:
         return cell.cell_contents
@@ -234,16 +234,16 @@ def _held(cell: types.CellType) -> Any:
 def _feed_attributes(state: Any, value: Any, path: Path) -> None:
     """Attributes of an object, slots included; of what has none, what it says of itself."""
     slots = {name for kind in type(value).__mro__ for name in _slots(kind)}
-    held = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
-    if held:
-        _feed(state, held, path)
+    attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
+    if attributes:
+        _feed(state, attributes, path)
     else:
         state.update(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)).encode())  # without its address
 
 
 def _slots(kind: type) -> tuple[str, ...]:
-    found = kind.__dict__.get("__slots__", ())
-    names = (found,) if isinstance(found, str) else tuple(found)
+    slots = kind.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
     return tuple(name for name in names if not name.startswith("__"))
 
 

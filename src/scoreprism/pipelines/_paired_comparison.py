@@ -19,7 +19,7 @@ from scoreprism._findings.wording import plural, write_percent
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
 from scoreprism._parameters import described
-from scoreprism.pipelines._split_tables import Long, deviation, label_of, read_long, side_by_side
+from scoreprism.pipelines._split_tables import Long, align_splits, deviation, make_label, read_long
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PairedLine:
     @property
     def label(self) -> str:
         """Method and loss."""
-        return label_of(self.method, self.loss)
+        return make_label(self.method, self.loss)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,7 +267,7 @@ def paired_comparison(
     differences: dict[str, FloatArray] = {}
     without: list[Finding] = []
     for one in table.only(loss):
-        values = side_by_side(table, metric, one, [base, *others], infinite=len(table.only(loss)) > 1)
+        values = align_splits(table, metric, one, [base, *others], infinite=len(table.only(loss)) > 1)
         without += _left_out(values, one, metric, base, others)
         deltas = {name: values[name] - values[base] for name in others if {name, base} <= set(values)}
         family = _family(deltas, one, side, confidence, ratio)
@@ -321,7 +321,7 @@ def _family(
     signed = {name: wilcoxon_p(delta, alternative) for name, delta in deltas.items()}
     tested = {name: corrected_t(delta, alternative, confidence_level, ratio) for name, delta in deltas.items()}
     signed_holm = dict(zip(signed, holm(list(signed.values())), strict=True))
-    t_holm = dict(zip(tested, holm([found[0] for found in tested.values()]), strict=True))
+    t_holm = dict(zip(tested, holm([p for p, _, _ in tested.values()]), strict=True))
     sign = 1.0 if alternative == "greater" else -1.0
     return [
         PairedLine(

@@ -109,11 +109,11 @@ class Pipeline:
     def _train(self, train: Sample, seed: int) -> Any:
         copy = reseed(self.estimator, np.random.default_rng(seed))
         with one_thread():
-            return fit_estimator(copy, train.X, labels_of(train), train.weight, "")
+            return fit_estimator(copy, train.X, get_labels(train), train.weight, "")
 
     def _score(self, model: Any) -> tuple[Sample, Sample]:
         """The scored samples; a classifier that has seen these rows is warned of."""
-        y, test_y = labels_of(self.calibration), labels_of(self.test)
+        y, test_y = get_labels(self.calibration), get_labels(self.test)
         law, classes, *_ = apply_model(model, self.calibration.X, y=y)
         test_law = apply_model(model, self.test.X, y=test_y).law
         if classes is None:
@@ -121,9 +121,9 @@ class Pipeline:
             refuse(rule, f"{type(model).__name__}, which does not", "Wrap it in a class that does.")
         present = {*np.unique(y).tolist(), *np.unique(test_y).tolist()}
         if not present <= set(classes):
-            found = f"{sorted(map(str, present))} beside the classes {list(map(str, classes))} of the classifier"
+            got = f"{sorted(map(str, present))} beside the classes {list(map(str, classes))} of the classifier"
             refuse(
-                "`calibration` and `test` must hold labels the classifier was trained on", found, "Correct the labels."
+                "`calibration` and `test` must hold labels the classifier was trained on", got, "Correct the labels."
             )
         place = {label: code for code, label in enumerate(classes)}
         codes, labels = np.array([place[label] for label in y.tolist()], dtype=np.intp), np.asarray(classes)
@@ -145,8 +145,8 @@ class Pipeline:
         """What makes a checkpoint one of this very problem, part by part; scores, which need a fit, come on top."""
         packages = ("scoreprism", "numpy", "scipy", "scikit-learn")
         parts = {"train": self.train, "calibration": self.calibration, "test": self.test}
-        found = {name: _digest_of_rows(part) for name, part in parts.items() if part is not None}
-        return found | {
+        digests = {name: _digest_of_rows(part) for name, part in parts.items() if part is not None}
+        return digests | {
             "estimator": digest(type(self.estimator) if self.train is None else self.estimator),
             "calibrator": digest(self.calibrator),
             "loss": digest([[name, loss] for name, loss in self.losses.items()]),
@@ -196,13 +196,13 @@ def parse_split(value: object, name: str, groups: Any) -> Sample:
         classes=classes,
         weight=parse_weights(weight, codes.size, f"{name} y"),
         groups=None if clusters is None else clusters[1],
-        X=settle(X),
+        X=lay_out(X),
         backend=backend_of(y) or backend_of(X),
     )
     return drop_absent_rows(sample)
 
 
-def settle(X: Any) -> Any:
+def lay_out(X: Any) -> Any:
     """Features converted once, not in every replicate, and laid out as pickling leaves them: last bits depend on it."""
     if hasattr(X, "tocsr"):
         return X.tocsr()
@@ -211,14 +211,14 @@ def settle(X: Any) -> Any:
     return X.copy() if backend_of(X) == "pandas" else X  # its blocks may have gaps too, and do not tell
 
 
-def labels_of(sample: Sample) -> NDArray[Any]:
+def get_labels(sample: Sample) -> NDArray[Any]:
     """Outcomes as they came, which classifiers learn from."""
     assert sample.classes is not None  # noqa: S101 - a split has them
     return np.asarray(sample.classes[sample.y])
 
 
 def _digest_of_rows(sample: Sample) -> str:
-    return digest([sample.X, labels_of(sample), sample.weight, sample.groups])
+    return digest([sample.X, get_labels(sample), sample.weight, sample.groups])
 
 
 def _find_double_use(parts: Mapping[str, Sample]) -> Iterator[Finding]:
@@ -234,7 +234,7 @@ def _find_double_use(parts: Mapping[str, Sample]) -> Iterator[Finding]:
 Accepts = Callable[[FloatArray], bool]
 
 
-def units_of(sample: Sample) -> IntArray:
+def number_units(sample: Sample) -> IntArray:
     """The number of the row, or of the cluster, that each row is drawn with."""
     if sample.groups is None:
         return np.arange(sample.n)
@@ -243,7 +243,7 @@ def units_of(sample: Sample) -> IntArray:
 
 def draw(sample: Sample, name: str, rng: np.random.Generator, accepts: Accepts, needs: str) -> tuple[FloatArray, int]:
     """How often each row is drawn, with all rows of its unit; and how many draws were thrown away before."""
-    units = units_of(sample)
+    units = number_units(sample)
     count, thrown = int(units.max()) + 1, 0
     rows = count_grouped_rows(rng, units, count)
     while not accepts(rows):
@@ -255,22 +255,22 @@ def draw(sample: Sample, name: str, rng: np.random.Generator, accepts: Accepts, 
     return rows, thrown
 
 
-def every_class(sample: Sample) -> Accepts:
+def make_class_check(sample: Sample) -> Accepts:
     """Every class that occurs must be drawn."""
     codes = np.unique(sample.y, return_inverse=True)[1]
     return lambda counts: bool((np.bincount(codes, counts) > 0).all())
 
 
-def two_of_each(sample: Sample) -> Accepts:
+def make_pair_check(sample: Sample) -> Accepts:
     """What delete-block refits of a map need: rows or groups of at least two classes."""
-    codes, all_units = np.unique(sample.y, return_inverse=True)[1], units_of(sample)
+    codes, all_units = np.unique(sample.y, return_inverse=True)[1], number_units(sample)
     k = int(codes.max()) + 1
     first = np.unique(np.stack([all_units, codes]), axis=1, return_index=True)[1]  # a row for every unit and class
 
     def accepts(counts: FloatArray) -> bool:
-        held = counts[first] > 0
-        enough = np.bincount(codes[first][held], minlength=k) >= 2
-        units = np.unique(all_units[first][held]).size
+        drawn = counts[first] > 0
+        enough = np.bincount(codes[first][drawn], minlength=k) >= 2
+        units = np.unique(all_units[first][drawn]).size
         return units >= REFITS and bool(enough.all() if k == 2 else enough.sum() >= 2)
 
     return accepts
@@ -297,7 +297,7 @@ def _choose_resampling(
     """Whether the classifier gets repeated rows or counts as weights, and what there is to say of it."""
     if train is None:
         return "rows", ()
-    key, name = weight_key(estimator), type(estimator).__name__
+    key, name = find_weight_key(estimator), type(estimator).__name__
     if train.weight is not None and key is None:
         rule = "a classifier must take `sample_weight` in fit, where there are weights"
         refuse(rule, f"{name}, which does not", "Use another one, or leave the weights out.")
@@ -305,28 +305,28 @@ def _choose_resampling(
         return "rows", ()
     if resample == "weights" and key is None:
         refuse("`resample`='weights' must have a classifier that takes `sample_weight`", name, "Use `resample`='rows'.")
-    inner = inner_validation(estimator, train.n)
+    inner = find_inner_validation(estimator, train.n)
     chosen = resample if resample != "auto" else "weights" if inner is not None and key is not None else "rows"
     if inner is None or chosen == "weights":
         return chosen, ()
     return chosen, (Finding("inner_validation", subject=name, facts={"how": inner, "weights": key is not None}),)
 
 
-def weight_key(estimator: Any) -> str | None:
+def find_weight_key(estimator: Any) -> str | None:
     """The argument of ``fit`` that takes sample weights."""
     from sklearn.utils.validation import has_fit_parameter
 
     if getattr(estimator, "steps", None):
         name, last = estimator.steps[-1]
-        inner = weight_key(last)
+        inner = find_weight_key(last)
         return None if inner is None else f"{name}__{inner}"
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     passes_on = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(estimator.fit).parameters.values())
-    return weight_key(estimator.estimator) if passes_on and hasattr(estimator, "estimator") else None
+    return find_weight_key(estimator.estimator) if passes_on and hasattr(estimator, "estimator") else None
 
 
-def inner_validation(estimator: Any, n: int) -> str | None:
+def find_inner_validation(estimator: Any, n: int) -> str | None:
     """The parameter that makes a classifier validate itself on a part of its training rows."""
     parameters: Mapping[str, Any] = estimator.get_params(deep=True)
     for name, value in parameters.items():
@@ -356,7 +356,9 @@ def reseed(estimator: Any, rng: np.random.Generator) -> Any:
 def fit_estimator(estimator: Any, X: Any, y: NDArray[Any], weight: FloatArray | None, where: str) -> Any:
     """Fit in place; what another maker's code raises is told in our words."""
     try:
-        return estimator.fit(X, y) if weight is None else estimator.fit(X, y, **{str(weight_key(estimator)): weight})
+        return (
+            estimator.fit(X, y) if weight is None else estimator.fit(X, y, **{str(find_weight_key(estimator)): weight})
+        )
     except (ScoreprismError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - see above
@@ -373,13 +375,13 @@ def score_rows(model: Any, X: Any, classes: NDArray[Any], name: str, where: str 
     except Exception as error:  # noqa: BLE001 - see above
         refuse(f"{name} must be able to score rows it was not fitted on", f"its own error{where}: {error}", ENCODE)
     if law.shape[0] != count_rows(X):
-        found = f"{law.shape[0]} rows for {count_rows(X)}{where}"
-        refuse(f"predict_proba of {name} must give one row per case", found, "Use another model.")
+        got = f"{law.shape[0]} rows for {count_rows(X)}{where}"
+        refuse(f"predict_proba of {name} must give one row per case", got, "Use another model.")
     columns = np.asarray(getattr(model, "classes_", np.sort(classes))).tolist()
     if law.ndim == 1:
         law = np.column_stack([1.0 - law, law])
     if law.shape[1] != len(columns) or set(columns) != set(classes.tolist()):
-        found = f"shape {law.shape} for the classes {columns}{where}"
+        got = f"shape {law.shape} for the classes {columns}{where}"
         remedy = "Pass more rows of each class, or use another model."
-        refuse(f"predict_proba of {name} must give a column for each class of {classes.tolist()}", found, remedy)
+        refuse(f"predict_proba of {name} must give a column for each class of {classes.tolist()}", got, remedy)
     return law[:, [columns.index(label) for label in classes.tolist()]]

@@ -39,7 +39,7 @@ from scoreprism._sample.scores import count_rows
 from scoreprism.ensembles import COMBINERS, Combiner, Stacking, average, log_pool
 from scoreprism.exceptions import LabelError, ScoreprismWarning
 from scoreprism.losses import ProperLoss
-from scoreprism.pipelines._pipeline import ENCODE, score_rows, settle
+from scoreprism.pipelines._pipeline import ENCODE, lay_out, score_rows
 from scoreprism.pipelines._split_measures import Judge, parse_maps
 from scoreprism.pipelines._split_plan import Split, draw_split, parse_sizes, parse_splits
 from scoreprism.pipelines._split_tables import SplitTable
@@ -185,11 +185,11 @@ def repeated_splits(
     chosen = parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else list(loss))
     labels, sample = _parse_rows(y, pos_label, classes, groups, sample_weight)
     require_rows(count_rows(X), labels.size, "X", "y")
-    _require_direction(labels, sample.k, chosen.values(), told=pos_label is not None or classes is not None)
-    held = np.arange(sample.n) if sample.kept is None else sample.kept
+    _require_direction(labels, sample.k, chosen.values(), is_known=pos_label is not None or classes is not None)
+    kept_rows = np.arange(sample.n) if sample.kept is None else sample.kept
     study = Study(
-        X=settle(X if sample.kept is None else take_rows(X, held)),
-        labels=labels[held],
+        X=lay_out(X if sample.kept is None else take_rows(X, kept_rows)),
+        labels=labels[kept_rows],
         sample=sample,
         models=estimators,
         ensembles=parse_ensembles(ensembles, list(estimators)),
@@ -229,11 +229,11 @@ def _parse_rows(
     return labels, Sample.of(y, law, sample_weight=weight, groups=groups, pos_label=pos_label, classes=classes)
 
 
-def _require_direction(labels: NDArray[Any], k: int, losses: Iterable[ProperLoss], *, told: bool) -> None:
+def _require_direction(labels: NDArray[Any], k: int, losses: Iterable[ProperLoss], *, is_known: bool) -> None:
     """Which of two classes is the positive one must be told, where a loss treats them differently."""
     lopsided = [str(loss) for loss in losses if not loss.symmetric]
     present = np.unique(labels)
-    if k == 2 and lopsided and not told and set(present.tolist()) not in ({0, 1}, {-1, 1}):
+    if k == 2 and lopsided and not is_known and set(present.tolist()) not in ({0, 1}, {-1, 1}):
         rule = f"`pos_label` must be given where a loss treats the classes differently ({lopsided[0]})"
         refuse(rule, f"the labels {listed(map(plain, present))}", f"Pass `pos_label`={plain(present[1])}.", LabelError)
 
@@ -287,12 +287,12 @@ class Study:
         parts = (*((split.combining,) if self.halves else ()), split.calibration, split.test)
         scores: dict[str, list[FloatArray]] = {}
         for name, model in self.models.items():
-            seed, train = (self.seed, r, key_of(name)), split.train
+            seed, train = (self.seed, r, hash_name(name)), split.train
             X, weight = take_rows(self.X, train), self._weights(train)
             fitted = fit_foreign(model, X, self.labels[train], weight, seed, ENCODE)
             scores[name] = [self._score(fitted, part, name) for part in parts]
         members = [np.stack(column, axis=1) for column in zip(*scores.values(), strict=True)]
-        laws = {name: (found[-2], found[-1]) for name, found in scores.items()}
+        laws = {name: (parts[-2], parts[-1]) for name, parts in scores.items()}
         for name, ensemble in self.ensembles.items():
             codes, weight = self.sample.y[split.combining], self._weights(split.combining)
             seeded = int(np.random.default_rng((self.seed, r)).integers(2**31))
@@ -310,14 +310,14 @@ class Study:
 
 def _warn_of_infinities(lines: Sequence[dict[str, Any]]) -> None:
     """Infinite losses are reported as such; say where, once."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for line in lines:
         for column in ("raw", "recalibrated", "reliability_plugin"):
             if np.isinf(line[column]):
                 key = f"{column} ({line['loss']}) of {line['method']}"
-                found[key] = found.get(key, 0) + 1
-    if found:
-        facts = {"where": found, "total": len({line["split"] for line in lines})}
+                counts[key] = counts.get(key, 0) + 1
+    if counts:
+        facts = {"where": counts, "total": len({line["split"] for line in lines})}
         announce(Finding("infinite_splits", facts=facts))
 
 
@@ -344,25 +344,23 @@ class Combining:
         columns = partial(as_features, self.learner)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split
-            member = fit_foreign(self.learner, columns(scores), codes, weight, (seed, key_of(self.name)), ENCODE)
+            member = fit_foreign(self.learner, columns(scores), codes, weight, (seed, hash_name(self.name)), ENCODE)
         return lambda new: as_score(score_rows(member, columns(new), np.arange(k), repr(self.name)))
 
     def _checked(self, pool: Pool, k: int) -> Pool:
         def law_of(scores: FloatArray) -> FloatArray:
             law = parse_law(pool(scores), f"the ensemble {self.name!r}")
-            wanted = (scores.shape[0],) if k == 2 else (scores.shape[0], k)
+            shape = (scores.shape[0],) if k == 2 else (scores.shape[0], k)
             if k == 2 and law.shape == (scores.shape[0], 2):
                 law = law[:, 1]
-            if law.shape != wanted:
-                refuse(
-                    f"the ensemble {self.name!r} must return shape {wanted}", f"{law.shape}", "Correct the function."
-                )
+            if law.shape != shape:
+                refuse(f"the ensemble {self.name!r} must return shape {shape}", f"{law.shape}", "Correct the function.")
             return law
 
         return law_of
 
 
-def pooled(rule: Callable[..., FloatArray], scores: FloatArray) -> FloatArray:
+def apply_pool(rule: Callable[..., FloatArray], scores: FloatArray) -> FloatArray:
     """A pool of scikit-learn-like columns: members come second."""
     return rule(list(np.moveaxis(scores, 1, 0)))
 
@@ -378,7 +376,7 @@ def as_score(law: FloatArray) -> FloatArray:
     return np.ascontiguousarray(as_vector(law) if law.shape[1] == 2 else law)
 
 
-def key_of(name: str) -> int:
+def hash_name(name: str) -> int:
     """A number for a name, so that what is random in a method depends neither on its place nor on the others."""
     return zlib.crc32(name.encode())
 
@@ -406,23 +404,23 @@ def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combi
     if not isinstance(ensembles, (Mapping, Sequence)):
         remedy = "For example ('average', 'stacking')."
         refuse("`ensembles` must be names, or a mapping from names to ensembles", plain(ensembles)[:80], remedy)
-    asked = dict(ensembles) if isinstance(ensembles, Mapping) else {one: one for one in map(_named, ensembles)}
-    taken = [name for name in asked if name in models]
+    by_name = dict(ensembles) if isinstance(ensembles, Mapping) else {one: one for one in map(_parse_name, ensembles)}
+    taken = [name for name in by_name if name in models]
     if taken:
         refuse("`ensembles` and `models` must have different names", listed(map(repr, taken)), "Rename the model.")
-    return {name: _combining(name, kind) for name, kind in asked.items()} if len(models) > 1 else {}
+    return {name: _parse_combining(name, kind) for name, kind in by_name.items()} if len(models) > 1 else {}
 
 
-def _named(ensemble: object) -> str:
+def _parse_name(ensemble: object) -> str:
     return parse_choice(ensemble, ENSEMBLES, "each of ensembles")
 
 
-def _combining(name: object, kind: Any) -> Combining:
+def _parse_combining(name: object, kind: Any) -> Combining:
     if not isinstance(name, str) or not name:
         refuse("the name of an ensemble must be a word", plain(name), "For example {'mean': 'average'}.")
     if isinstance(kind, str):
-        made = ENSEMBLES[_named(kind)]
-        return Combining(name, partial(pooled, made)) if kind in _FIXED else Combining(name, None, made())
+        made = ENSEMBLES[_parse_name(kind)]
+        return Combining(name, partial(apply_pool, made)) if kind in _FIXED else Combining(name, None, made())
     if all(hasattr(kind, method) for method in ("fit", "predict_proba", "get_params")):
         return Combining(name, None, kind)
     if not callable(kind) or isinstance(kind, type):

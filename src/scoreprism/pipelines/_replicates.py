@@ -25,12 +25,12 @@ from scoreprism.pipelines._pipeline import (
     Accepts,
     Pipeline,
     draw,
-    every_class,
     fit_estimator,
-    labels_of,
+    get_labels,
+    make_class_check,
+    make_pair_check,
     reseed,
     score_rows,
-    two_of_each,
 )
 
 #: Streams of a replicate: what is drawn for one part does not depend on another.
@@ -53,7 +53,7 @@ class Setup:
         train, clip = pipeline.train if again else None, parse_clip(pipeline.clip, test.k)
         lean = replace(pipeline, train=train, calibration=calibration, test=test, q=None, clip=clip)
         fit = _fit_scores(lean, calibration, test, seed)
-        if not two_of_each(calibration)(np.ones(calibration.n)):
+        if not make_pair_check(calibration)(np.ones(calibration.n)):
             rule = "`calibration` must hold at least two rows of each class, and five rows or clusters"
             refuse(rule, f"{calibration.n} rows", "Use a larger split.")
         return cls(lean, fit, seed)
@@ -98,7 +98,7 @@ def quiet() -> Iterator[None]:
 def replicate(setup: Setup, number: int) -> tuple[int, FloatArray, int]:
     """Number, values (stages, losses, columns) and draws thrown away: calibration rows, training too, test too."""
     streams, calibration, train = Streams(setup.seed), setup.pipeline.calibration, setup.pipeline.train
-    accepts, rng = two_of_each(calibration), streams(number, _CALIBRATION)
+    accepts, rng = make_pair_check(calibration), streams(number, _CALIBRATION)
     counts, redrawn = draw(calibration, "calibration", rng, accepts, "two rows of each class")
     blocks = int(streams(number, _BLOCKS).integers(2**62))
     fit = recalibrate(setup.fit, counts, blocks)
@@ -149,17 +149,17 @@ def _keeps_classes(setup: Setup) -> Accepts:
 def recalibrate(fit: ChainFit, counts: FloatArray, seed: int) -> ChainFit:
     """The fit with resampled calibration rows: distinct ones with counts, so that copies share a block."""
     # counts are weights as they are: Kish's effective number, which weights of a user are scaled to, would halve n
-    rows, groups, held = fit.calibration, fit.calibration_groups, np.flatnonzero(counts)
+    rows, groups, taken = fit.calibration, fit.calibration_groups, np.flatnonzero(counts)
     assert rows is not None  # noqa: S101 - a pipeline has them
-    weight = counts[held] if rows.weight is None else counts[held] * rows.weight[held]
-    drawn = FitRows(rows.score[held], rows.codes[held], weight, rows.k, rows.kind)
-    return replace(fit, calibration=drawn, calibration_groups=None if groups is None else groups[held], seed=seed)
+    weight = counts[taken] if rows.weight is None else counts[taken] * rows.weight[taken]
+    drawn = FitRows(rows.score[taken], rows.codes[taken], weight, rows.k, rows.kind)
+    return replace(fit, calibration=drawn, calibration_groups=None if groups is None else groups[taken], seed=seed)
 
 
 def _retrain(setup: Setup, train: Sample, number: int) -> tuple[ChainFit, int]:
     """The fit for the scores of a classifier trained on resampled rows, and draws thrown away."""
     streams, pipeline = Streams(setup.seed), setup.pipeline
-    counts, thrown = draw(train, "train", streams(number, _TRAINING), every_class(train), "all classes")
+    counts, thrown = draw(train, "train", streams(number, _TRAINING), make_class_check(train), "all classes")
     where = f" in replicate {number}"
     estimator = reseed(pipeline.estimator, streams(number, _SEEDS))
     if pipeline.counts == "weights":
@@ -168,7 +168,7 @@ def _retrain(setup: Setup, train: Sample, number: int) -> tuple[ChainFit, int]:
     else:
         drawn = train.take(np.repeat(np.arange(train.n), counts.astype(np.intp)))
         weight = drawn.weight  # type: ignore[assignment]
-    model = fit_estimator(estimator, drawn.X, labels_of(drawn), weight, where)
+    model = fit_estimator(estimator, drawn.X, get_labels(drawn), weight, where)
     calibration, test = (_rescore(one, model, where) for one in (pipeline.calibration, pipeline.test))
     return _fit_scores(pipeline, calibration, test, setup.fit.seed), thrown
 

@@ -43,11 +43,11 @@ class RegressionMap:
         model = clone(self.estimator).fit(data.score[:, None], data.y, **weighted)
 
         def law(score: FloatArray) -> FloatArray:
-            found = np.asarray(model.predict(score[:, None]), dtype=np.float64).ravel()
-            if not np.isfinite(found).all():
+            values = np.asarray(model.predict(score[:, None]), dtype=np.float64).ravel()
+            if not np.isfinite(values).all():
                 remedy = "IsotonicRegression needs out_of_bounds='clip'."
                 refuse("`calibrator` must give a number to every score", "NaN or infinities", remedy)
-            return np.clip(found, 0.0, 1.0)
+            return np.clip(values, 0.0, 1.0)
 
         return law
 
@@ -97,7 +97,7 @@ class Judge:
     def _floors(self, fit: ChainFit, seed: Sequence[int]) -> dict[str, float]:
         """The mean plug-in reliability where labels of the calibration rows are drawn from the scores themselves."""
         rng = np.random.default_rng([*seed, LABELS])  # the same for every method: its scores alone make a difference
-        found: dict[str, list[float]] = {name: [] for name in self.losses}
+        reliabilities: dict[str, list[float]] = {name: [] for name in self.losses}
         score = self._clipped(fit.sample.prediction)
         for _ in range(self.redraws):
             drawn = _redraw_labels(fit, rng)
@@ -105,8 +105,8 @@ class Judge:
                 break
             law = self._clipped(self._law(drawn))
             for name, loss in self.losses.items():
-                found[name].append(fit.sample.mean(loss.divergence(score, law)))
-        return {name: float(np.mean(values)) if values else np.nan for name, values in found.items()}
+                reliabilities[name].append(fit.sample.mean(loss.divergence(score, law)))
+        return {name: float(np.mean(values)) if values else np.nan for name, values in reliabilities.items()}
 
     def _law(self, fit: ChainFit) -> FloatArray:
         """The fitted map on the test rows; refits that only the spread needs are left out where one map is fitted."""

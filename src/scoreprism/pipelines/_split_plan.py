@@ -31,7 +31,7 @@ class Split(NamedTuple):
     redraws: int
 
 
-def _lacking(sample: Sample, rows: IntArray, least: int = 1) -> IntArray:
+def _find_lacking(sample: Sample, rows: IntArray, least: int = 1) -> IntArray:
     """Codes of classes with fewer than `least` rows (groups, if there are any) among some rows."""
     codes, k = sample.y[rows], sample.k
     if sample.groups is not None:
@@ -68,7 +68,7 @@ def draw_split(
     for redraws in range(_DRAWS):
         train, calibration, test = _cut(sample, np.arange(sample.n), sizes, rng, stratify=stratify)
         parts = ((train, 1), (calibration, PAIR), (test, 1))
-        lacks = any(_lacking(sample, part, least).size for part, least in parts)
+        lacks = any(_find_lacking(sample, part, least).size for part, least in parts)
         halved = (calibration, calibration)
         if halves and not lacks:
             halved = _halve(sample, calibration, seed, stratify=stratify) or halved
@@ -89,7 +89,7 @@ def _halve(
     half = calibration.size // 2
     for _ in range(_DRAWS):
         first, second = _cut(sample, calibration, (half, calibration.size - half), rng, stratify=stratify)
-        if not _lacking(sample, first).size and not _lacking(sample, second, PAIR).size:
+        if not _find_lacking(sample, first).size and not _find_lacking(sample, second, PAIR).size:
             return first, second
     return None
 
@@ -128,7 +128,7 @@ def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> 
         refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")
     place = np.full(sample.n_given, -1)
     place[np.arange(sample.n) if sample.kept is None else sample.kept] = np.arange(sample.n)
-    found = []
+    plan = []
     for number, triple in enumerate(splits):
         if not isinstance(triple, (tuple, list)) or len(triple) != 3:
             refuse(rule, f"{type(triple).__name__} as split {number}", "Pass three arrays for each split.")
@@ -137,18 +137,18 @@ def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> 
         train, calibration, test = (part[part >= 0] for part in parts)
         _require_apart((train, calibration, test), number, sample.groups)
         for name, part, least in zip(where, (train, calibration, test), (1, PAIR, 1), strict=True):
-            if _lacking(sample, part, least).size:
-                _refuse_rare(sample, int(_lacking(sample, part, least)[0]), f"fewer than {least} in {name}")
+            if _find_lacking(sample, part, least).size:
+                _refuse_rare(sample, int(_find_lacking(sample, part, least)[0]), f"fewer than {least} in {name}")
         halved = (calibration, calibration)
         if halves:
             halved = _halve(sample, calibration, (seed, number), stratify=False) or halved
             if halved[0] is calibration:
                 what = f"{_DRAWS} random halves of {calibration.size} calibration rows without"
                 _refuse_rare(sample, None, what)
-        found.append(Split(train, *halved, test, 0))
-    if not found:
+        plan.append(Split(train, *halved, test, 0))
+    if not plan:
         refuse(rule, "no split", "Pass at least one.")
-    return found
+    return plan
 
 
 def _row_numbers(value: object, n: int, name: str) -> IntArray:

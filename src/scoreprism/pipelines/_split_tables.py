@@ -88,38 +88,38 @@ def read_long(frame: Any, names: dict[str, str]) -> Long:
     split, method = (parse_labels(columns[names[key]], f"column {names[key]!r}") for key in ("split", "method"))
     loss = np.full(split.shape, "", dtype=object)
     if names["loss"] in columns:
-        loss = _words(parse_labels(columns[names["loss"]], f"column {names['loss']!r}"))
-    return Long(split, _words(method), loss, columns, backend_of(frame))
+        loss = _as_words(parse_labels(columns[names["loss"]], f"column {names['loss']!r}"))
+    return Long(split, _as_words(method), loss, columns, backend_of(frame))
 
 
-def label_of(method: str, loss: str) -> str:
+def make_label(method: str, loss: str) -> str:
     """Method and loss, where there are losses."""
     return f"{method}, {loss}" if loss else method
 
 
-def _words(labels: NDArray[Any]) -> NDArray[Any]:
+def _as_words(labels: NDArray[Any]) -> NDArray[Any]:
     return np.array([str(label) for label in labels.tolist()], dtype=object)
 
 
-def side_by_side(
+def align_splits(
     table: Long, metric: str, loss: str, methods: Sequence[str], *, infinite: bool = False
 ) -> dict[str, FloatArray]:
     """A metric of several methods on the same splits, each split once."""
     values, inside = table.numbers(metric), table.loss == loss
     where = f" of the {loss} loss" if loss else ""
-    wanted = list(dict.fromkeys(table.split[inside].tolist()))
-    found = {}
+    splits = list(dict.fromkeys(table.split[inside].tolist()))
+    by_method = {}
     for method in methods:
         rows = np.flatnonzero(inside & (table.method == method))
         place = {split: row for row, split in zip(rows.tolist(), table.split[rows].tolist(), strict=True)}
         if len(place) < rows.size:
             what = f"{rows.size} rows for {len(place)} splits of {method!r}{where}"
             refuse("`frame` must hold every split, method and loss once", what, "Pass one run of repeated_splits.")
-        absent = [split for split in wanted if split not in place]
+        absent = [split for split in splits if split not in place]
         if absent:
-            what = f"{len(absent)} of {len(wanted)} splits missing for {method!r}{where} ({listed(absent)})"
+            what = f"{len(absent)} of {len(splits)} splits missing for {method!r}{where} ({listed(absent)})"
             refuse("every method must have every split", what, "Drop these splits, or the method.")
-        column = values[[place[split] for split in wanted]]
+        column = values[[place[split] for split in splits]]
         if infinite and np.isinf(column).any() and not np.isnan(column).any():
             continue
         bad = np.flatnonzero(~np.isfinite(column))
@@ -127,8 +127,8 @@ def side_by_side(
             what = f"{plain(column[bad[0]])} in {bad.size} of {column.size} splits of {method!r}{where}"
             remedy = "Pass `clip`=1e-6 to repeated_splits, choose another `loss`= or metric, or drop these splits."
             refuse(f"{metric} must be finite", what, remedy)
-        found[method] = column
-    return found
+        by_method[method] = column
+    return by_method
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -337,7 +337,7 @@ def splits_summary(
     columns = {measure: table.numbers(measure) for measure in measures}
     columns = {measure: column for measure, column in columns.items() if not np.isnan(column).all()}
     return SplitsSummary(
-        names=tuple(label_of(name, loss) for name, loss in kept),
+        names=tuple(make_label(name, loss) for name, loss in kept),
         _backend=table.backend,
         methods=tuple(name for name, _ in kept),
         losses=tuple(loss for _, loss in kept),
