@@ -1,4 +1,4 @@
-"""Every error and warning scoreprism raises of its own accord, and nothing else."""
+"""All errors and warnings of scoreprism."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class LabelError(InputError):
     >>> Chain(["no", "yes"], [Level("S", [0.2, 0.7]), Level("C", [0.1, 0.9])])
     Traceback (most recent call last):
         ...
-    scoreprism.exceptions.LabelError: y_true must say which label 1-D probabilities speak of; \
+    scoreprism.exceptions.LabelError: y_true must show which label is the positive class of 1-D probabilities; \
 got the labels ['no', 'yes']. Pass pos_label='yes' (or the other one).
     """
 
@@ -163,10 +163,10 @@ another distance from 0), or form='plugin'.
 
 class LostWorkerError(ScoreprismError):
     """
-    A process that worked on a part of a long computation died.
+    A worker process died during a long computation.
 
-    Raised when the system kills a worker, most often for want of memory, or a cluster loses one and cannot repeat its
-    work. What `pipeline_bootstrap` had finished is in the checkpoint, if there is one.
+    Raised when the system kills a worker, most often because memory ran out, or when a cluster loses one and cannot
+    repeat its work. What `pipeline_bootstrap` had finished is in the checkpoint, if there is one.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class LostWorkerError(ScoreprismError):
 
 class UnavailableError(ScoreprismError):
     """
-    A number that this result cannot give, with the reason.
+    A result cannot give a number; the message says why.
 
     Examples
     --------
@@ -230,7 +230,7 @@ class InfiniteLossWarning(ScoreprismWarning):
 
 class DoubleUseWarning(ScoreprismWarning):
     """
-    Rows that judge a model or a map seem to be those it was fitted on.
+    A model or a map seems to be evaluated on the rows it was fitted on.
 
     Examples
     --------
@@ -247,7 +247,7 @@ class DoubleUseWarning(ScoreprismWarning):
 
 class DoubtfulFileWarning(ScoreprismWarning):
     """
-    A file may not be complete, or has no checksums although they were to be verified.
+    A file may be incomplete, or has no checksums although they were to be verified.
 
     Examples
     --------
@@ -270,7 +270,7 @@ class LeftoverFileWarning(ScoreprismWarning):
 
 class LostResolutionWarning(ScoreprismWarning):
     """
-    A recalibration map makes different scores equal: what they told apart is lost.
+    A recalibration map makes different scores equal, so that resolution is lost.
 
     Examples
     --------
@@ -287,7 +287,7 @@ class LostResolutionWarning(ScoreprismWarning):
 
 class OverfitWarning(ScoreprismWarning):
     """
-    A fitted reference law has learned noise: its fold models disagree too much with each other.
+    A fitted level has learned noise: its fold models disagree too much with each other.
 
     Examples
     --------
@@ -326,7 +326,7 @@ class RefutedShapeWarning(ScoreprismWarning):
 
 class ScoreOrderWarning(ScoreprismWarning):
     """
-    A score falls as the class it is read for becomes more frequent: perhaps it speaks of the other class.
+    A score falls as its class becomes more frequent: it may be the probability of the other class.
 
     Examples
     --------
@@ -363,7 +363,7 @@ class ContradictedOrderWarning(ScoreprismWarning):
 
 class HardLabelsWarning(ScoreprismWarning):
     """
-    Probabilities are all 0 or 1: perhaps they are predicted labels.
+    Probabilities are all 0 or 1: they may be predicted labels.
 
     Examples
     --------
@@ -379,7 +379,7 @@ class HardLabelsWarning(ScoreprismWarning):
 
 class SeparationWarning(ScoreprismWarning):
     """
-    The members of an ensemble tell the classes apart without error, and a likelihood has no maximum.
+    The members of an ensemble separate the classes perfectly, so that a likelihood has no maximum.
 
     Examples
     --------
@@ -395,7 +395,7 @@ class SeparationWarning(ScoreprismWarning):
 
 class WeightScaleWarning(ScoreprismWarning):
     """
-    Weights add up to less than two rows, or to no number of rows at all, where a weight counts as a number of rows.
+    Weights sum to less than two rows, or to no sensible number of rows, where they count rows.
 
     Examples
     --------

@@ -211,7 +211,9 @@ def test_columns_named_after_labels_go_by_name():
         assert both.decompose(loss).terms == pytest.approx(expected, abs=1e-13)
         ordered = pd.Series(pd.Categorical(words, categories=natural, ordered=True))
         assert Chain(ordered, levels).decompose(loss).terms == pytest.approx(expected, abs=1e-13)
-    with pytest.raises(LabelError, match="laws with and without column names must agree on the order of the classes"):
+    with pytest.raises(
+        LabelError, match="probabilities with and without column names must agree on the order of the classes"
+    ):
         Chain(words, [named[0], *mixed[1:], levels[2]])
     wrong = Level("C", pl.DataFrame(levels[1].law, schema=["low", "medium", "hihg"]))
     with pytest.raises(LabelError, match="the columns of level 'C' must be named after all labels or none"):

@@ -793,7 +793,7 @@ def test_bca_refits_with_the_folds_of_the_rows():
         again = [d.chain.fit.refit_term(i, counts, d) for i in (0, 1)]
         assert again == pytest.approx(list(d.terms.values()), abs=1e-9)
     split = decompose(y[:100], s[:100], calibration=(s[100:], y[100:]), loss="brier")
-    with pytest.raises(UnavailableError, match="a bootstrap refits the laws on resampled rows"):
+    with pytest.raises(UnavailableError, match="a bootstrap refits C and Q on resampled rows"):
         split.interval("reliability", method="bca")
 
 

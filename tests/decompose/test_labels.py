@@ -71,7 +71,7 @@ def test_arrays_go_by_position(kind, positive, classes):
     wide = np.stack([by_label[label] for label in order], axis=1)
     assert risk(y, wide, **options) == pytest.approx(TRUTH, abs=1e-14)
     if positive is None and classes is None and kind not in ("0/1", "-1/1", "bool"):
-        with pytest.raises(LabelError, match="which label 1-D probabilities speak of"):
+        with pytest.raises(LabelError, match="which label is the positive class of 1-D probabilities"):
             risk(y, P)
         return
     spoken = labels[positive] if positive is not None else order[1]
@@ -122,7 +122,7 @@ def test_laws_that_name_columns_beside_laws_that_do_not():
     unrelated = pd.DataFrame(positional, columns=["p0", "p1"])
     for other in (positional, unrelated):
         with pytest.raises(
-            LabelError, match="laws with and without column names must agree on the order of the classes"
+            LabelError, match="probabilities with and without column names must agree on the order of the classes"
         ):
             Chain(y, [Level("S", named), Level("C", other)])
         sorted_names = Chain(y, [Level("S", named[["a", "b"]]), Level("C", other)])

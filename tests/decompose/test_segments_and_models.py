@@ -124,7 +124,7 @@ def test_labels_are_those_of_all_rows():
     ("options", "text"),
     [
         ({"levels": {"g": np.zeros(60)}}, "decompose_by takes scores and X; got levels or a model."),
-        ({"calibration": ([0.5], [1])}, "decompose_by fits laws inside segments; got calibration=."),
+        ({"calibration": ([0.5], [1])}, "decompose_by fits C and Q inside each segment; got calibration=."),
         ({"sample_weight": np.ones(61)}, "sample_weight and y_true must have the same number of rows; got 61 and 60."),
         ({"X": np.ones((10, 1))}, "X and y_true must have the same number of rows; got 10 and 60."),
         ({"cv": [([0], [1])]}, "cv must be a number of folds; got list. Splits of all rows do not fit a segment."),

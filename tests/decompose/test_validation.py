@@ -252,12 +252,12 @@ def test_ragged_probabilities():
         (
             ["no", "yes", "no", "yes"],
             {},
-            "y_true must say which label 1-D probabilities speak of; got the labels ['no', 'yes']. Pass pos_label='yes' (or the other one).",
+            "y_true must show which label is the positive class of 1-D probabilities; got the labels ['no', 'yes']. Pass pos_label='yes' (or the other one).",
         ),
         (
             [1, 2, 1, 2],
             {},
-            "y_true must say which label 1-D probabilities speak of; got the labels [1, 2]. Pass pos_label=2 (or the other one).",
+            "y_true must show which label is the positive class of 1-D probabilities; got the labels [1, 2]. Pass pos_label=2 (or the other one).",
         ),
         (
             ["no", "yes", "no", "yes"],
@@ -287,7 +287,7 @@ def test_ragged_probabilities():
         (
             [0, 1, 0, 1],
             {"classes": [1, 2]},
-            "y_true must only hold labels that the probabilities speak of; got [0] beside the classes [1, 2]. Correct the labels, pos_label or classes.",
+            "y_true must only hold labels that the probabilities have a class for; got [0] beside the classes [1, 2]. Correct the labels, pos_label or classes.",
         ),
         (
             [0, 1, 0, 1],
@@ -378,7 +378,7 @@ def test_bad_levels_and_chains():
         with pytest.raises(InputError, match=message):
             Level(*arguments)
     for levels, message in [
-        ([good], "levels must hold the prediction and at least one level to judge it by; got 1"),
+        ([good], "levels must hold the prediction and at least one further level; got 1"),
         (good, "levels must be a sequence of Level; got Level"),
         ([good, P], "levels must be a sequence of Level; got a list among them"),
         ([good, Level("C", P[:3])], "level 'C' and level 'S' must have the same number of rows; got 3 and 4"),

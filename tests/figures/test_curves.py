@@ -755,7 +755,7 @@ def test_labels_and_layouts(curve):
     assert str(make(2 * y - 1, s).to_dict()) == expected
     assert str(make(y, np.stack([1 - s, s], axis=1)).to_dict()) == expected
     assert str(make(words, np.stack([s, 1 - s], axis=1), pos_label="bad").to_dict()) == expected
-    with pytest.raises(LabelError, match="y_true must say which label 1-D probabilities speak of"):
+    with pytest.raises(LabelError, match="y_true must show which label is the positive class of 1-D probabilities"):
         make(words, s)
 
 

@@ -464,7 +464,7 @@ def test_result():
             {"y_true": ["a", "b", "a", "b"]},
             LabelError,
             (
-                "y_true must say which label 1-D probabilities speak of; got the labels ['a', 'b']. "
+                "y_true must show which label is the positive class of 1-D probabilities; got the labels ['a', 'b']. "
                 "Pass pos_label='b' (or the other one)."
             ),
         ),

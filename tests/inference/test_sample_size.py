@@ -164,7 +164,7 @@ def test_power_at_and_result():
             {"reliability": 0.5, "y_proba": [0.2, 0.6], "alternative": "slope"},
             (
                 "reliability must be one that a slope of these scores can have, at most 0.1218; got 0.5. "
-                "Ask for less, or for the other alternative."
+                "Pass a smaller one, or use the other alternative."
             ),
         ),
         (

@@ -922,7 +922,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on_from_there(tmp_path):
     done = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True)
     said, same = done.stdout.strip().splitlines()
     assert said.startswith("InputError a checkpoint must be writable to the end; got File too large, after ")
-    assert said.endswith("Make room and run it again: it goes on from there.")
+    assert said.endswith("Free some disk space and run it again: it resumes from there.")
     assert same == "True"
 
 

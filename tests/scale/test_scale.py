@@ -539,7 +539,7 @@ def test_a_summary_without_rows():
     found = scale.decompose(rows(), target="y", score="s", loss="brier", segments="region", time="day")
     with pytest.raises(UnavailableError, match="which holds no rows"):
         _ = found.rows
-    with pytest.raises(UnavailableError, match="a bootstrap refits the laws on resampled rows"):
+    with pytest.raises(UnavailableError, match="a bootstrap refits C and Q on resampled rows"):
         found.interval("reliability", method="bca")
     assert "Recalibrate" in str(found.summary())
     again = scale.ScaledDecomposition.from_json(found.to_json())

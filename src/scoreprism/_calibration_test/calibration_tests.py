@@ -129,8 +129,8 @@ class TestResult(Noted, Record):
     Attributes
     ----------
     statistic : float
-        The statistic; large values speak against the hypothesis, except for "min-p", whose statistic is the smallest
-        p-value over weight of its parts, and for the two-sided z of "spiegelhalter".
+        The statistic; large values are evidence against the hypothesis, except for "min-p", whose statistic is the
+        smallest p-value over weight of its parts, and for the two-sided z of "spiegelhalter".
     pvalue : float
         The p-value.
     method : str
@@ -140,11 +140,11 @@ class TestResult(Noted, Record):
     n : int
         Number of rows with weight.
     n_resamples : int
-        Number of Monte-Carlo draws; 0 where the p-value comes from a normal or chi-squared law.
+        Number of Monte-Carlo draws; 0 where the p-value comes from a normal or chi-squared distribution.
     components : dict
         Statistic, p-value and weight of each part of "min-p"; degrees of freedom of "hosmer-lemeshow".
     findings : tuple of Finding
-        What a reader must know.
+        What a reader must know about the result.
     about : str
         "Calibration" or "Grouping".
 
@@ -224,8 +224,8 @@ def calibration_test(
     Test whether scores are calibrated: :math:`P(Y = k \mid S) = S_k`.
 
     Under the hypothesis outcomes are drawn from their scores, so drawing them again, :math:`Y^* \sim Cat(S)`, gives
-    the exact null law of any statistic: p-values are valid for every n and K, for ties and for scores of 0 and 1.
-    Rows must be independent given the scores, and the scores not fitted on these outcomes.
+    the exact null distribution of any statistic: p-values are valid for every n and K, for ties and for scores of 0 and
+    1. Rows must be independent given the scores, and the scores not fitted on these outcomes.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def calibration_test(
     n_groups : int, default=10
         Groups of "hosmer-lemeshow".
     sample_weight : array-like of shape (n,), optional
-        Weights in the statistic; outcomes are drawn by row, whatever its weight.
+        Weights in the statistic; outcomes are drawn row by row, regardless of weight.
     random_state : int, Generator or None, default=0
         Seed of the draws; the same for every `n_jobs`.
     n_jobs : int, optional
@@ -249,8 +249,8 @@ def calibration_test(
 
     Notes
     -----
-    A p-value says whether miscalibration can be seen, not whether it matters: for how much loss it costs, see the
-    reliability term of a decomposition and its interval; for how many rows it takes to see it, `required_sample_size`.
+    A p-value says whether miscalibration is detectable, not whether it matters. For its cost, see the reliability term
+    of a decomposition and its interval; for the number of rows needed to detect it, `required_sample_size`.
 
     Where scores have few values, the number of events among the rows of one score and weight is drawn, so that the cost
     grows with the distinct scores, not with the rows.

@@ -160,7 +160,7 @@ class Journal:
             raise InputError(
                 f"a {self.what} must be writable to the end",
                 f"{error.strerror or error}, after {len(self.entries)} {self._units} in {str(self.path)!r}",
-                "Make room and run it again: it goes on from there.",
+                "Free some disk space and run it again: it resumes from there.",
             ) from error
 
     def sync(self) -> None:

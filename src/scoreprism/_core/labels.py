@@ -127,7 +127,7 @@ def parse_outcomes(
     missing = [label for label in present.tolist() if label not in known]
     if missing:
         refuse(
-            "`y_true` must only hold labels that the probabilities speak of",
+            "`y_true` must only hold labels that the probabilities have a class for",
             f"{_write_labels(np.array(missing, dtype=present.dtype))} beside the classes {_write_labels(columns)}",
             "Correct the labels, `pos_label` or classes.",
             LabelError,
@@ -173,7 +173,7 @@ def _class_order(
     default = _default_columns(y_true, present, k, pos_label, positional)
     if named is not None and _keys(named[1], present) != _keys(default, present):
         refuse(
-            "laws with and without column names must agree on the order of the classes",
+            "probabilities with and without column names must agree on the order of the classes",
             f"{_write_labels(named[1])} from {named[0]}, and no label names on {', '.join(positional)}",
             "Pass `classes`=[…], the labels in the order of the unnamed columns.",
             LabelError,
@@ -328,7 +328,7 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
             return np.array(standard)
         if ndim == 1:
             refuse(
-                "`y_true` must say which label 1-D probabilities speak of",
+                "`y_true` must show which label is the positive class of 1-D probabilities",
                 f"the labels {_write_labels(present)}",
                 f"Pass `pos_label`={plain(present[-1])} (or the other one).",
                 LabelError,

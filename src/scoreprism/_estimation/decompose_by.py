@@ -152,7 +152,7 @@ def _require_whole(y_proba: object, options: Mapping[str, Any]) -> None:
         refuse("decompose_by takes scores and `X`", "levels or a model", "Decompose the segments one by one for these.")
     if options.get("calibration") is not None:
         remedy = "Decompose the segments one by one, each with its part of the split."
-        refuse("decompose_by fits laws inside segments", "calibration=", remedy)
+        refuse("decompose_by fits C and Q inside each segment", "calibration=", remedy)
     if not isinstance(options.get("cv", 5), (int, np.integer)):
         found = type(options["cv"]).__name__
         refuse("`cv` must be a number of folds", found, "Splits of all rows do not fit a segment.")

@@ -407,7 +407,7 @@ def parse_calibration(
     if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
         found = f"{held.classes.tolist()} beside {sample.classes.tolist()}"
         refuse(
-            "`calibration` must speak of the labels of `y_true`",
+            "`calibration` must have the labels of `y_true`",
             found,
             "Pass `classes`=[…] in column order.",
             LabelError,

@@ -266,7 +266,7 @@ def join_blocks(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]
         for j, column in enumerate(columns):
             if column.dtype.kind != "f":
                 refuse(
-                    "features for a classifier of another maker must be numbers, or a frame that it can read",
+                    "features for a classifier from another library must be numbers, or a frame that it can read",
                     f"text in column {j}",
                     "Pass a frame and a pipeline that encodes it, or `reference`='auto', which takes categories.",
                 )

@@ -1,4 +1,4 @@
-"""A decomposition is a matrix of rows: levels, chains of them, terms, intervals; finite populations, CORP."""
+"""Decompositions and what they are made of: levels, chains, terms, intervals; finite populations; CORP."""
 
 from __future__ import annotations
 

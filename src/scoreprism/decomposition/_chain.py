@@ -530,7 +530,7 @@ def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
         if not isinstance(level, Level):
             refuse("`levels` must be a sequence of Level", f"a {type(level).__name__} among them", remedy)
     if len(levels) < 2:
-        refuse("`levels` must hold the prediction and at least one level to judge it by", f"{len(levels)}", remedy)
+        refuse("`levels` must hold the prediction and at least one further level", f"{len(levels)}", remedy)
     first = levels[0]
     for level in levels[1:]:
         require_rows(level.law.shape[0], first.law.shape[0], f"level {level.name!r}", f"level {first.name!r}")
@@ -538,7 +538,7 @@ def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
             refuse(
                 "all levels must have the same number of classes",
                 f"{n_classes(first.law)} in {first.name!r} and {n_classes(level.law)} in {level.name!r}",
-                "Write all laws over the same outcome.",
+                "Use the same outcome for all levels.",
             )
     if len({level.name for level in levels}) < len(levels):
         refuse("`levels` must have different names", ", ".join(level.name for level in levels), "Rename one of them.")

@@ -158,7 +158,7 @@ def resolution_decomposition(
     {'reliability': 0.0233, 'resolution': 0.0833, 'uncertainty': 0.25}
     """
     if calibrated is None:
-        refuse("`calibrated` must be given", "None", "Pass the calibrated law of every row.")
+        refuse("`calibrated` must be given", "None", "Pass the calibrated probability of every row.")
     if isinstance(y_true, Sample):
         options = {"sample_weight": sample_weight, "groups": groups, "pos_label": pos_label, "classes": classes}
         rows = Sample.of(y_true, y_proba, **options)  # type: ignore[arg-type]

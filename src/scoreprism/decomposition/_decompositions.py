@@ -192,7 +192,11 @@ class SegmentDecompositions(Drawable, TermTable):
     def __getitem__(self, segment: object) -> Decomposition:
         if segment not in self.decompositions:
             known = listed(map(plain, self.decompositions))
-            refuse(f"the segment must be one of {known}", plain(segment), "Or it was left out: see skipped.")
+            refuse(
+                f"the segment must be one of {known}",
+                plain(segment),
+                "It may have been skipped: see the attribute skipped.",
+            )
         return self.decompositions[segment]
 
     def __iter__(self) -> Iterator[Any]:

@@ -271,7 +271,7 @@ class Decomposition(Drawable, Noted, TermTable):
         if self.chain is None or self.chain.fit is None:
             raise UnavailableError(
                 "this decomposition has no resolution form, which decompose() makes. "
-                "Use resolution_decomposition with a calibrated law."
+                "Use resolution_decomposition with calibrated probabilities."
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whatever there is to say was said of the chain itself
@@ -428,8 +428,8 @@ class Decomposition(Drawable, Noted, TermTable):
         fit = None if self.chain is None else self.chain.fit
         if fit is None or not fit.can_resample:
             raise UnavailableError(
-                "a bootstrap refits the laws on resampled rows; this decomposition has nothing to refit (laws that "
-                "were given, or fitted on a split of their own, or a summary). Use interval(method='bracket')."
+                "a bootstrap refits C and Q on resampled rows; this decomposition has nothing to refit (its levels "
+                "were given or fitted on a separate split, or it is a summary). Use interval(method='bracket')."
             )
         if not math.isfinite(self.terms[name]):
             return Interval(math.nan, math.nan, confidence_level, "bca")

@@ -69,7 +69,7 @@ def grouping_test(
     Returns
     -------
     TestResult
-        Statistic (large values speak against the hypothesis) and one-sided p-value.
+        Statistic (large values are evidence against the hypothesis) and one-sided p-value.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def grouping_test(
 def _features(fit: ChainFit) -> Features:
     level = fit.levels[0]
     if not isinstance(level, LevelTask) or not isinstance(level.known, Features):
-        refuse("`X` must be a table of features", type(level).__name__, "Pass columns, not laws.")
+        refuse("`X` must be a table of features", type(level).__name__, "Pass columns, not probabilities.")
     return level.known
 
 

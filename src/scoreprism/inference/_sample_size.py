@@ -263,7 +263,7 @@ def _find_alternative(reliability: float, loss: ProperLoss, law: FloatArray, fam
         refuse(
             f"`reliability` must be one that a {family} of these scores can have, at most {largest:.4g}",
             f"{reliability:.6g}",
-            "Ask for less, or for the other alternative.",
+            "Pass a smaller one, or use the other alternative.",
         )
     t = float(brentq(excess, 0.0, high, xtol=1e-14, rtol=1e-12))
     return change(law, t), t

@@ -339,7 +339,9 @@ class ProperLoss(ABC):
         """Check `laws` and apply `kernel` to them, a block of rows at a time."""
         shapes = " and ".join(str(law.shape) for law in laws.values())
         if len({n_classes(law) for law in laws.values()}) > 1:
-            refuse("`p` and `q` must have the same number of classes", shapes, "Compare laws of the same outcome.")
+            refuse(
+                "`p` and `q` must have the same number of classes", shapes, "Pass probabilities of the same outcome."
+            )
         shaped = unify(list(laws.values()))
         lengths = [law.shape[0] for law in shaped] + ([] if y is None else [y.shape[0]])
         n = max(lengths)

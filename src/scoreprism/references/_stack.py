@@ -156,7 +156,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         require_rows(law.shape[0], n, "y_proba", "X")
         if n_classes(law) != self.classes_.size:
             found = f"{n_classes(law)} classes beside {self.classes_.size} labels"
-            refuse("`y_proba` must have a column for each label", found, "Pass a law over the labels of y.")
+            refuse("`y_proba` must have a column for each label", found, "Pass probabilities of the labels of y.")
         return law[:, 1] if law.ndim == 2 and law.shape[1] == 2 else law
 
     def _columns(self, table: list[NDArray[Any]], base: FloatArray) -> list[NDArray[Any]]:
