@@ -106,9 +106,9 @@ def result_of(kind, count):
         "stage-selection": lambda: select_stage(y, stages, loss="brier", random_state=0),
         "stage-recalibration": lambda: recalibrate_stages(y, stages, **options),
         "pipeline-bootstrap": lambda: pipeline_bootstrap(
-            GaussianNB(), "platt", *parts, loss="brier", n_resamples=10 * count, random_state=0
+            GaussianNB(), *parts, calibrator="platt", loss="brier", n_resamples=10 * count, random_state=0
         ),
-        "paired-comparison": lambda: paired_comparison(table, methods[0], "raw", test_ratio=0.25),
+        "paired-comparison": lambda: paired_comparison(table, baseline=methods[0], metric="raw", test_ratio=0.25),
         "splits": lambda: splits_summary(table),
         "drift": lambda: scale.decompose(rows, target="y", score="p", time="month", loss="brier").drift(),
     }
