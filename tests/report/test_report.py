@@ -21,7 +21,7 @@ from scoreprism._kernels.binomial import rate_interval
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import get_calibrator
 from scoreprism.datasets import CopulaLaw
-from scoreprism.displays._decomposition_bars import drawn_lengths
+from scoreprism.displays._decomposition_bars import measure_lengths
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.metrics import evaluate
@@ -443,7 +443,7 @@ def test_a_muted_estimate_is_not_told():
     for value in (found.terms["grouping"], found.terms["irreducible"]):
         assert f"{value:.5f}" not in text
         assert f"{value:.4f}" not in text
-    lengths = drawn_lengths(found, 0.95)
+    lengths = measure_lengths(found, 0.95)
     assert sum(lengths.values()) == pytest.approx(found.risk, abs=1e-12)  # the waterfall still ends at 0
     assert lengths["grouping"] == row[3].low
     assert lengths["irreducible"] != found.terms["irreducible"]

@@ -214,7 +214,7 @@ def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data
     """The best 1/T, and whether the scores separate the classes, where smoothed targets keep it finite."""
     hit = data.y if data.k == 2 else one_hot(data.codes, data.k)
     if _no_finite_optimum(x, data):
-        smooth = shrink_targets(hit, data.weight) if data.k == 2 else _smoothed_rows(hit, data)
+        smooth = shrink_targets(hit, data.weight) if data.k == 2 else _smooth_rows(hit, data)
         return max(_minimum(make(x, smooth, data.weight)), 1.0), True  # never flatter: that would worsen the loss
     start, step = 1.0, len(x) // 4096
     if step > 16:
@@ -234,7 +234,7 @@ def _no_finite_optimum(x: FloatArray, data: FitRows) -> bool:
     return bool((gaps >= 0.0).all() and gaps.any())
 
 
-def _smoothed_rows(targets: FloatArray, data: FitRows) -> FloatArray:
+def _smooth_rows(targets: FloatArray, data: FitRows) -> FloatArray:
     """Platt's targets for K classes: (N_k+1)/(N_k+K) for the class that occurred, 1/(N_k+K) for the others."""
     count = np.bincount(data.codes, weights=data.weight, minlength=data.k)[data.codes][:, None]
     return (targets * count + 1.0) / (count + data.k)
@@ -309,7 +309,7 @@ class BetaCalibrator(Calibrator):
             columns[:2] += np.array([[np.log(2.0)], [-np.log(2.0)]])
         self.separated_ = find_separation(x, data.y) == 1 and bool(np.ptp(x) > 0.0)
         shape = {"through_half": variant == "ab", "tied": variant == "am"}
-        a, b, c = _nonnegative_fit(columns, data, smooth=self.separated_, **shape)
+        a, b, c = _fit_nonnegative(columns, data, smooth=self.separated_, **shape)
         if variant == "ab":
             c = (a - b) * np.log(2.0)
         return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").floored(
@@ -317,7 +317,7 @@ class BetaCalibrator(Calibrator):
         )
 
 
-def _nonnegative_fit(columns: FloatArray, data: FitRows, *, through_half: bool, tied: bool, smooth: bool) -> FloatArray:
+def _fit_nonnegative(columns: FloatArray, data: FitRows, *, through_half: bool, tied: bool, smooth: bool) -> FloatArray:
     """(a, b, c) of the best fit with a, b ≥ 0: the free one, or the best with one or both at zero."""
     ones = columns[2:2] if through_half else columns[2:]
     free = np.array([[1.0, 1.0]]) if tied else np.eye(2)

@@ -223,7 +223,7 @@ class SelectedCalibrator(Calibrator):
             named = self._field.of(part)
             chosen = next(iter(named))
             if enough_rows(part.codes, self.cv):
-                trial = _pooled(self._trial(part), batch.center)
+                trial = _pool(self._trial(part), batch.center)
                 chosen = _choose(self._try_out(trial), trial)[0]
             laws.append(copy(named[chosen][1])._fit(batch.part(m))(batch.center))
         return np.stack(laws)
@@ -259,15 +259,17 @@ class SelectedCalibrator(Calibrator):
     def _contradicted(self, trial: _Trial, kept: FloatArray) -> dict[str, Any] | None:
         """The map that reverses the order and clearly gains by that, if there is one."""
         data = trial.data
-        lines = {one.name: _freed(one, trial) for one in self._field.rivals(data)}
+        lines = {one.name: _free_candidates(one, trial) for one in self._field.rivals(data)}
         if data.k == 2:
             turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
-            falling = _freed(IsotonicCalibrator(kind=data.kind)._parsed(), trial._replace(data=turned), falling=True)
+            falling = _free_candidates(
+                IsotonicCalibrator(kind=data.kind)._parsed(), trial._replace(data=turned), falling=True
+            )
             lines["falling isotonic"] = falling
         found = []
         for name, (rows, ordered) in lines.items():
             # better than the best that keeps the order, and than itself put in order: a map may also win by its shape
-            pairs = [_paired(other, rows, trial) for other in (kept, ordered)]
+            pairs = [_compare_paired(other, rows, trial) for other in (kept, ordered)]
             if all(gain > _CONTRADICTION * error > 0.0 for gain, error in pairs):
                 found.append((name, *pairs[0]))
         if not found:
@@ -297,11 +299,11 @@ def _name_candidates(candidates: Any, k: int, kind: str, order: str, random_stat
         _check(candidate, k, order)
         twins = sum(1 for name in named if name.partition(" ")[0] == candidate.name)
         name = candidate.name if not twins else f"{candidate.name} {twins + 1}"
-        named[name] = _seeded(candidate, random_state).set_params(kind=kind)
+        named[name] = _seed(candidate, random_state).set_params(kind=kind)
     return named
 
 
-def _seeded(candidate: Calibrator, random_state: object) -> Calibrator:
+def _seed(candidate: Calibrator, random_state: object) -> Calibrator:
     """A candidate that draws, if it does, from the seed of its chooser."""
     if "random_state" in candidate.get_params(deep=False):
         candidate.set_params(random_state=random_state)
@@ -356,7 +358,7 @@ class _Field:
 
     def _usual(self, k: int, kind: str) -> dict[str, _Pair]:
         pairs = _usual(self._order, k, kind)
-        return {name: (_seeded(clone(given), self._random_state), parsed) for name, (given, parsed) in pairs.items()}
+        return {name: (_seed(clone(given), self._random_state), parsed) for name, (given, parsed) in pairs.items()}
 
     def _listed(self, k: int, kind: str) -> dict[str, _Pair]:
         return _parse_pairs(_name_candidates(self._candidates, k, kind, self._order, self._random_state))
@@ -380,7 +382,7 @@ class _Trial(NamedTuple):
     squares: FloatArray
 
 
-def _pooled(trial: _Trial, centers: FloatArray) -> _Trial:
+def _pool(trial: _Trial, centers: FloatArray) -> _Trial:
     """The same with the rows that share fold, outcome and cell of the score as one line, where that saves lines."""
     data, count = trial.data, len(trial.folds)
     fold = np.full(data.codes.size, -1)
@@ -405,7 +407,7 @@ def _choose(rows: dict[str, FloatArray], trial: _Trial) -> tuple[str, str, dict[
     """The first candidate within one standard error of the paired difference to the best; the best; how all did."""
     losses = {name: _mean(losses, trial) for name, losses in rows.items()}
     best = min(losses, key=lambda name: losses[name])
-    pairs = {name: _paired(losses, rows[best], trial) for name, losses in rows.items()}
+    pairs = {name: _compare_paired(losses, rows[best], trial) for name, losses in rows.items()}
     alike = 1e-9 * abs(losses[best])  # maps that are the same up to rounding
     chosen = next((name for name, (gap, error) in pairs.items() if gap <= error + alike), best)
     return chosen, best, losses, {name: error for name, (_, error) in pairs.items()}
@@ -417,7 +419,7 @@ def _mean(rows: FloatArray, trial: _Trial) -> float:
     return float(np.average(rows[tested], weights=None if trial.data.weight is None else trial.weight[tested]))
 
 
-def _paired(rows: FloatArray, others: FloatArray, trial: _Trial) -> tuple[float, float]:
+def _compare_paired(rows: FloatArray, others: FloatArray, trial: _Trial) -> tuple[float, float]:
     """The mean difference of two lines of losses, and its standard error."""
     with np.errstate(invalid="ignore"):
         gap = rows - others
@@ -449,7 +451,7 @@ def _row_losses(candidate: Calibrator, trial: _Trial, judges: Sequence[_Judge]) 
     return rows
 
 
-def _freed(candidate: Calibrator, trial: _Trial, *, falling: bool = False) -> FloatArray:
+def _free_candidates(candidate: Calibrator, trial: _Trial, *, falling: bool = False) -> FloatArray:
     """Losses of a map that may reverse the order, and of its values put in the order of the scores."""
 
     def as_it_is(law: FloatArray, held: FitRows) -> FloatArray:

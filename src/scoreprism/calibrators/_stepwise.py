@@ -84,7 +84,7 @@ class IsotonicCalibrator(Calibrator):
         ladder = isotonic_ladder(data.score, data.y, data.weight)
         value = ladder.value
         if self.shrink:
-            ladder, value = _shrunken(ladder, data.rate)
+            ladder, value = _shrink(ladder, data.rate)
         curve = _curve(ladder, value, self.interpolation)
         return BinaryMap(data.chart("score"), curve, "identity", resolve_distance(self.clip, data))
 
@@ -105,7 +105,7 @@ class IsotonicCalibrator(Calibrator):
         return found
 
 
-def _shrunken(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:
+def _shrink(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:
     """Blocks with one pseudo-observation at the base rate each, pooled again so that values do not fall."""
     weight, events = ladder.weight + 1.0, ladder.events + rate
     blocks = isotonic_blocks(weight, events)
@@ -251,7 +251,7 @@ class BinEffectsCalibrator(Calibrator):
         bins = np.searchsorted(cuts, x, side="right")
         offset = line(x)
         ones = np.ones(x.size) if data.weight is None else data.weight
-        effects, self.variance_ = _shrunken_effects(bins, cuts.size + 1, offset, data.y, ones)
+        effects, self.variance_ = _shrink_effects(bins, cuts.size + 1, offset, data.y, ones)
         starts = np.concatenate([[min(float(x.min()), cuts[0] if cuts.size else np.inf) - 1.0], cuts])
         return BinaryMap(data.logit, Sum(line, Steps(starts, effects)), "logit").floored(data.score, data.distance)
 
@@ -271,7 +271,7 @@ class BinEffectsCalibrator(Calibrator):
         return BinEffectsCalibrator(edges=equal_mass_cuts(data.score, data.weight, self._count(data)), kind=self.kind)
 
 
-def _shrunken_effects(
+def _shrink_effects(
     bins: IntArray, count: int, offset: FloatArray, y: FloatArray, weight: FloatArray
 ) -> tuple[FloatArray, float]:
     """Penalised effects of the bins beside an offset, and the variance between them."""

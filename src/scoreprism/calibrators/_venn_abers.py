@@ -60,11 +60,11 @@ def venn_abers_values(weight: FloatArray, events: FloatArray) -> tuple[FloatArra
             found = path.solve(place[open_], known.value[a], known.value[b], *limits)
             for column, values in zip(new[1:], found[1:], strict=True):
                 column[open_] = values
-        known = _merged(known, new)
+        known = _merge(known, new)
     return 1.0 - known.value[last + 1 :][::-1], known.value[: last + 1]
 
 
-def _merged(known: _Bridges, new: _Bridges) -> _Bridges:
+def _merge(known: _Bridges, new: _Bridges) -> _Bridges:
     """Bridges of old and new places in order."""
     order = np.argsort(np.concatenate([known.place, new.place]), kind="stable")
     return _Bridges(*(np.concatenate(pair)[order] for pair in zip(known, new, strict=True)))
@@ -190,7 +190,7 @@ class VennAbersSums(Part):
         starts = np.column_stack([self.score, np.nextafter(self.score, np.inf)]).ravel()
         starts = np.concatenate([[self.score[0] - 1.0], starts])
         keep = np.append(np.diff(starts) > 0.0, True)  # no room between neighbouring floats
-        return _compressed(starts[keep], lower[keep]), _compressed(starts[keep], upper[keep])
+        return _compress(starts[keep], lower[keep]), _compress(starts[keep], upper[keep])
 
 
 def _one_by_one(weight: FloatArray, events: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -211,7 +211,7 @@ def _one_by_one(weight: FloatArray, events: FloatArray) -> tuple[FloatArray, Flo
     return values[0], values[1]
 
 
-def _compressed(starts: FloatArray, values: FloatArray) -> Steps:
+def _compress(starts: FloatArray, values: FloatArray) -> Steps:
     """Steps without those that do not step."""
     values = np.maximum.accumulate(values)
     keep = np.concatenate([[True], np.diff(values) > 0.0])
@@ -248,7 +248,7 @@ class VennAbersMap(MapPart):
         else:
             low, high = self.interval(starts)
             value = high / (1.0 - low + high)
-        return BinaryMap(self.chart, _compressed(starts, value), "identity")
+        return BinaryMap(self.chart, _compress(starts, value), "identity")
 
     def __call__(self, score: FloatArray) -> FloatArray:
         return self.merged(score)

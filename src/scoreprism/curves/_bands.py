@@ -142,7 +142,7 @@ def pure_cutoff(confidence_level: float) -> float:
     return -2.0 * float(np.log1p(-confidence_level))
 
 
-def pulled_in(rate: FloatArray, size: FloatArray, confidence_level: float) -> FloatArray:
+def pull_in(rate: FloatArray, size: FloatArray, confidence_level: float) -> FloatArray:
     """
     Rates to redraw from, kept from 0 and 1 by as many events and non-events as may have been missed.
 
@@ -153,7 +153,7 @@ def pulled_in(rate: FloatArray, size: FloatArray, confidence_level: float) -> Fl
     return (rate * total + missed) / (total + 2.0 * missed)
 
 
-def redrawn_rates(rng: Rng, size: FloatArray, rate: FloatArray) -> FloatArray:
+def redraw_rates(rng: Rng, size: FloatArray, rate: FloatArray) -> FloatArray:
     """Shares of events in binomial draws."""
     whole = np.maximum(np.rint(size), 1.0).astype(np.int64)
     return rng.binomial(whole, rate) / whole

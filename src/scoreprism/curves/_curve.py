@@ -210,7 +210,7 @@ def require_known(options: Iterable[str], function: Callable[..., object], what:
             refuse(f"an option of {what} must be one of {', '.join(known)}", repr(key), hint)
 
 
-def effective(rows: BinaryRows) -> BinaryRows:
+def weigh_effectively(rows: BinaryRows) -> BinaryRows:
     """The same rows, with weights that add up to (Σw)²/Σw², the rows of equal weight they are worth."""
     if rows.weight is None or (rows.weight == rows.weight[0]).all():
         return replace(rows, weight=None)

@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._document.result import Record
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism.curves._threshold_lines import pooled
+from scoreprism.curves._threshold_lines import pool_rows
 
 if TYPE_CHECKING:
     from scoreprism.curves._murphy_decomposition import MurphyDecomposition
@@ -42,7 +42,7 @@ class DecisionRows:
         """Cells of neighbours: of every score that many rows share, and of some √n rows else."""
         score, share = self.score, self.share
         event, other = share * self.y, share * (1 - self.y)
-        points, columns = pooled(score, np.ones(score.size), event, other, share * event, share * other)
+        points, columns = pool_rows(score, np.ones(score.size), event, other, share * event, share * other)
         first = _starts(columns[0])
         cuts = np.searchsorted(points, np.concatenate([theta, _STEPS]), side="right")
         part = np.unique(np.concatenate([first, cuts[cuts < points.size]]))
@@ -269,13 +269,13 @@ def largest_loss(curve: MurphyDecomposition, confidence_level: float) -> Decisio
         line = curve._lines[0].at
         theta = np.union1d(curve.theta, np.concatenate([line, np.nextafter(line, 0.0)]))
         values = np.maximum(curve.at(theta)[:, 0], 0.0)
-        return _made(curve, theta, values, theta, values, confidence_level)
+        return _make_result(curve, theta, values, theta, values, confidence_level)
     edges, place = curve._cells.edges
     theta = np.union1d(curve.theta, edges)
     at = np.concatenate([edges, curve.theta])
     where = np.concatenate([place, curve._cells.place(curve.theta)])
     upper = curve._cells.upper(at, confidence_level, where)
-    return _made(curve, theta, np.maximum(curve.at(theta)[:, 0], 0.0), at, upper, confidence_level)
+    return _make_result(curve, theta, np.maximum(curve.at(theta)[:, 0], 0.0), at, upper, confidence_level)
 
 
 def largest_difference(
@@ -292,19 +292,19 @@ def largest_difference(
     rows, others = curve._rows, baseline._rows
     values = np.maximum(curve.values[:, 0] - baseline.values[:, 0], 0.0)
     if curve._cells is None or baseline._below is None or rows is None or others is None:  # the whole population
-        return _made(curve, theta, values, theta, values, confidence_level, baseline)
+        return _make_result(curve, theta, values, theta, values, confidence_level, baseline)
     if np.array_equal(rows.score, others.score):
-        return _made(curve, theta, np.zeros(theta.size), theta, np.zeros(theta.size), confidence_level, baseline)
+        return _make_result(curve, theta, np.zeros(theta.size), theta, np.zeros(theta.size), confidence_level, baseline)
     if rows.same_order(others):
         values, upper = (np.maximum(part, 0.0) for part in rows.paired(others, theta, z))
-        return _made(curve, theta, values, theta, upper, confidence_level, baseline)
+        return _make_result(curve, theta, values, theta, upper, confidence_level, baseline)
     mean, error = baseline._below.T
     low = np.maximum(mean - z * np.nan_to_num(error, nan=math.inf), 0.0)
     upper = np.maximum(curve._cells.upper(theta, confidence_level) - low, 0.0)
-    return _made(curve, theta, values, theta, upper, confidence_level, baseline)
+    return _make_result(curve, theta, values, theta, upper, confidence_level, baseline)
 
 
-def _made(
+def _make_result(
     curve: MurphyDecomposition,
     theta: FloatArray,
     values: FloatArray,

@@ -12,7 +12,7 @@ from scoreprism._core.numerics import TINY
 from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks
-from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redrawn_rates, upper_end
+from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redraw_rates, upper_end
 
 #: Values of θ, even in arcsin √θ, between which the ratio is interpolated.
 _THETAS = 801
@@ -68,7 +68,7 @@ def likelihood_band(
     blocks = isotonic_blocks(weight, events)
     value = blocks.value[np.searchsorted(blocks.start, at, side="right") - 1]
     cutoff = _cutoff(weight, pilot, at, ask)
-    return _inverted(theta, ratio, value, np.where(pure, np.maximum(cutoff, pure_cutoff(ask.confidence_level)), cutoff))
+    return _invert(theta, ratio, value, np.where(pure, np.maximum(cutoff, pure_cutoff(ask.confidence_level)), cutoff))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
     early, late = index <= place[:, None], index > place[:, None]
 
     def redrawn(rng: Rng) -> FloatArray:
-        paths = Paths.of(held, held * redrawn_rates(rng, held, rate))
+        paths = Paths.of(held, held * redraw_rates(rng, held, rate))
         path = paths.events - theta[:, None] * paths.weight
         low, high = (np.where(side, path, np.inf).argmin(axis=1) for side in (early, late))
         return paths.ratio(theta, low, high)
@@ -176,7 +176,7 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
     return cutoff
 
 
-def _inverted(
+def _invert(
     theta: FloatArray, ratio: FloatArray, value: FloatArray, cutoff: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Where the ratio, which falls to 0 at the fitted value and rises again, passes the cutoff at this θ and score."""

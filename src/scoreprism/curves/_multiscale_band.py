@@ -12,7 +12,7 @@ from scoreprism._core.numerics import EDGE, halve
 from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._findings.finding import Finding, announce
-from scoreprism.curves._bands import Ask, mass_cells, pulled_in, pure_cutoff, redrawn_rates, upper_end
+from scoreprism.curves._bands import Ask, mass_cells, pull_in, pure_cutoff, redraw_rates, upper_end
 
 #: Halvings on the way to the ends of an interval.
 _HALVINGS = 50
@@ -70,10 +70,10 @@ def multiscale_band(
     edge = mass_cells(weight)
     held, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
     family = Intervals.of(held)
-    mean = pulled_in(np.add.reduceat(weight * pilot, edge[:-1]) / held, held, ask.confidence_level)
+    mean = pull_in(np.add.reduceat(weight * pilot, edge[:-1]) / held, held, ask.confidence_level)
     kappa = _threshold(family, mean, ask)
     low, high = _mean_bounds(family, family.sums(happened), kappa)
-    below, above = _joined(edge, family, low, high, at)
+    below, above = _join(edge, family, low, high, at)
     if (below > above + 1e-9).any():
         announce(Finding("shape_refuted", confidence_level=ask.confidence_level))
     return np.minimum(below, above), np.maximum(below, above)
@@ -92,7 +92,7 @@ def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
     truth = np.clip(family.sums(mean * family.cells) / family.weight, EDGE, 1.0 - EDGE)
 
     def largest(rng: Rng) -> FloatArray:
-        share = redrawn_rates(rng, family.cells, mean)
+        share = redraw_rates(rng, family.cells, mean)
         rate = np.clip(family.sums(share * family.cells) / family.weight, 0.0, 1.0)
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
@@ -113,7 +113,7 @@ def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[F
     return low, high
 
 
-def _joined(
+def _join(
     edge: IntArray, family: Intervals, low: FloatArray, high: FloatArray, at: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """The best bounds at some scores: from means over cells up to the score, and over cells from the score on."""

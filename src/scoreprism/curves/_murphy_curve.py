@@ -12,7 +12,7 @@ from scoreprism._kernels.isotonic import locate, pool_ties
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import BinaryRows, Curve, parse_binary
-from scoreprism.curves._threshold_lines import ThresholdLine, pooled, summed
+from scoreprism.curves._threshold_lines import ThresholdLine, pool_rows, sum_lines
 from scoreprism.losses import ProperLoss, get_loss
 
 
@@ -164,15 +164,15 @@ def _everywhere(rows: BinaryRows) -> tuple[ThresholdLine, FloatArray, FloatArray
     """The exact line; then misses and false alarms on both sides of every jump: their mass, and of squared shares."""
     if rows.weight is None:  # counts are exact, and sorting packed words is faster than an argsort
         score, held, events = pool_ties(rows.score, rows.y)
-        counts = summed(score, events, held - events)
+        counts = sum_lines(score, events, held - events)
         line = ThresholdLine(counts.at, counts.u / rows.n, counts.v / rows.n)
         mass = _jumps(line)
         return line, mass, mass / rows.n
     share = rows.weight / rows.total
     miss, alarm = share * rows.y, share * (1.0 - rows.y)
-    points, (u, v, uu, vv) = pooled(rows.score, miss, alarm, share * miss, share * alarm)
-    line = summed(points, u, v)
-    return line, _jumps(line), _jumps(summed(points, uu, vv))
+    points, (u, v, uu, vv) = pool_rows(rows.score, miss, alarm, share * miss, share * alarm)
+    line = sum_lines(points, u, v)
+    return line, _jumps(line), _jumps(sum_lines(points, uu, vv))
 
 
 def _std_error(rows: BinaryRows, theta: FloatArray, loss: FloatArray, squares: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from scoreprism._kernels.isotonic import run_starts
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._bands import Ask, Band, pointwise_band
-from scoreprism.curves._curve import BinaryRows, Curve, RowCells, effective, parse_binary
+from scoreprism.curves._curve import BinaryRows, Curve, RowCells, parse_binary, weigh_effectively
 from scoreprism.curves._decision_curves import ScoreDistribution, histogram
 from scoreprism.curves._isotonic_curve import isotonic_band, isotonic_points
 from scoreprism.curves._smooth_curves import KernelCurve, SplineCurve, smooth_grid
@@ -230,8 +230,8 @@ def reliability_curve(
         n_jobs=n_jobs,
         interval=parse_choice(interval, INTERVALS, "interval"),
     )
-    rows = effective(parse_binary(y_true, y_proba, sample_weight, pos_label, classes))
-    x, y, weight, of = _found(rows, way, count, kind)
+    rows = weigh_effectively(parse_binary(y_true, y_proba, sample_weight, pos_label, classes))
+    x, y, weight, of = _estimate(rows, way, count, kind)
     found = None if ask.kind == "none" else of(ask)
     return ReliabilityCurve(
         name=name,
@@ -257,7 +257,7 @@ def _parse_flag(value: object) -> bool:
     return bool(value)
 
 
-def _found(rows: BinaryRows, method: str, n_bins: int, strategy: str) -> Found:
+def _estimate(rows: BinaryRows, method: str, n_bins: int, strategy: str) -> Found:
     """The points of the curve, and how its band is found."""
     if method == "bins":
         bins = bin_rows(rows, n_bins, strategy)

@@ -55,7 +55,7 @@ class ThresholdLine:
         return float(left.sum() + right.sum())
 
 
-def pooled(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+def pool_rows(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
     """
     Sums of columns over equal points.
 
@@ -69,7 +69,7 @@ def pooled(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[Float
     return ranked.take(first), [np.add.reduceat(column.take(order), first) for column in columns]
 
 
-def summed(points: FloatArray, du: FloatArray, dv: FloatArray) -> ThresholdLine:
+def sum_lines(points: FloatArray, du: FloatArray, dv: FloatArray) -> ThresholdLine:
     """The line with given changes: `du` is added from a point on, `dv` up to it."""
     u = np.cumsum(du)
     v = np.cumsum(dv[::-1])[::-1]
@@ -81,8 +81,8 @@ def summed(points: FloatArray, du: FloatArray, dv: FloatArray) -> ThresholdLine:
 
 def mean_losses(p: FloatArray, y: IntArray | FloatArray, share: FloatArray) -> ThresholdLine:
     """Σ share · ℓ_θ(p, y): (1 − θ) where p ≤ θ and y = 1, θ where p > θ and y = 0."""
-    points, (du, dv) = pooled(p, share * y, share * (1 - y))
-    return summed(points, du, dv)
+    points, (du, dv) = pool_rows(p, share * y, share * (1 - y))
+    return sum_lines(points, du, dv)
 
 
 def mean_divergences(p: FloatArray, q: FloatArray, share: FloatArray) -> ThresholdLine:
@@ -99,18 +99,18 @@ def mean_spreads(p: FloatArray, q: FloatArray, share: FloatArray) -> ThresholdLi
         return ThresholdLine(np.zeros(1), np.zeros(1), np.zeros(1))
     rows = np.nonzero(moved)[1]
     up, down, back = share * q, share * (1.0 - q), -times[ends]
-    points, (du, dv) = pooled(
+    points, (du, dv) = pool_rows(
         np.concatenate([p[moved], q[ends]]),
         np.concatenate([up[rows], back * up[ends]]),
         np.concatenate([down[rows], back * down[ends]]),
     )
-    return summed(points, du, dv)
+    return sum_lines(points, du, dv)
 
 
 def mean_entropies(q: FloatArray, share: FloatArray) -> ThresholdLine:
     """Σ share · ℰ_θ(q): the smaller of θ(1 − q) and (1 − θ)q."""
-    points, (du, dv) = pooled(q, share * q, share * (1.0 - q))
-    return summed(points, du, dv)
+    points, (du, dv) = pool_rows(q, share * q, share * (1.0 - q))
+    return sum_lines(points, du, dv)
 
 
 # ── lines of fitted levels ────────────────────────────────────────────────────────────────────────

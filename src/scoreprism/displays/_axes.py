@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._core.checks import listed, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import ScoreDistribution
-from scoreprism.displays._figure_text import inches, wrapped
+from scoreprism.displays._figure_text import inches, wrap
 from scoreprism.displays._style import Canvas, Inks
 
 # ── where to draw ───────────────────────────────────────────────────────────────────────────────────
@@ -51,7 +51,7 @@ _CORNER = 0.35
 _RARE = 0.005
 
 
-def zoomed(zoom: Any, low: float, high: float) -> tuple[float, float]:
+def parse_zoom(zoom: Any, low: float, high: float) -> tuple[float, float]:
     """Limits of an axis of probabilities."""
     if zoom is None:
         return 0.0, 1.0
@@ -93,7 +93,7 @@ def bulk(distributions: Iterable[ScoreDistribution]) -> tuple[float, float]:
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def coarser(
+def coarsen(
     distribution: ScoreDistribution, limits: tuple[float, float], bins: int = 50
 ) -> tuple[FloatArray, FloatArray]:
     """The part of a fine histogram that is seen, in bins that can be seen."""
@@ -140,7 +140,7 @@ def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[
     if not names:
         grid = spec.subgridspec(1, count)
         return [figure.add_subplot(grid[0, i], facecolor=paper) for i in range(count)], None
-    margin = _KEY + _LETTER * max(len(line) for name in names for line in wrapped(name, 34).split("\n"))
+    margin = _KEY + _LETTER * max(len(line) for name in names for line in wrap(name, 34).split("\n"))
     if len(names) > 6 and (width - margin) / count > _NARROW:
         grid = spec.subgridspec(1, count + 1, width_ratios=[(width - margin) / count] * count + [margin])
         place = figure.add_subplot(grid[0, count])
@@ -161,7 +161,7 @@ def shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names: Sequ
     """The legend of all panels, in its place."""
     width, height = inches(place)
     if height > width:
-        words, columns = [wrapped(name, 34) for name in names], 1
+        words, columns = [wrap(name, 34) for name in names], 1
     else:
         words, columns = list(names), _columns(names, width)
     small = {"fontsize": 8, "labelspacing": 0.3, "columnspacing": 1.2, "borderpad": 0.0}

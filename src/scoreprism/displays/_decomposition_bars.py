@@ -22,8 +22,8 @@ from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition import Comparison, Decomposition, PairedDifference, SegmentDecompositions
 from scoreprism.displays._axes import require_finite
-from scoreprism.displays._display import CurveDisplay, ShownModel, register, stacked_frame
-from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
+from scoreprism.displays._display import CurveDisplay, ShownModel, register, stack_frames
+from scoreprism.displays._figure_text import inches, legend, root_figure, shorten, wrap
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
 
@@ -207,12 +207,12 @@ class DecompositionDisplay(CurveDisplay[Any]):
         digits = _digits(result)
         self.bar_ += axes.barh(0, result.risk, **({"color": inks.quiet} | base))
         self._write(axes, inks, 0, result.risk, _number(result.risk, digits))
-        position, edges, lengths = result.risk, [0.0, result.risk], drawn_lengths(result, confidence_level)
+        position, edges, lengths = result.risk, [0.0, result.risk], measure_lengths(result, confidence_level)
         for row, name in enumerate(result.names, start=1):
             value, sign = lengths[name], result._signs[row - 1]
             following = position - sign * value
             look = {"color": inks.term(name, result.names)} | base
-            look = _hatched(look) if name in result.muted else look
+            look = _hatch(look) if name in result.muted else look
             self.bar_ += axes.barh(row, following - position, left=position, **look)
             known = result._known(name, confidence_level)
             left = result._roles[row - 1] in _LEFT  # it begins where the axis does: what is known is its upper end
@@ -234,7 +234,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
         if start > 0.0:
             self._tear(axes, inks, [0, len(result.names)])
         (name,) = self.decompositions
-        axes.set_title(wrapped(name, 60), color=inks.ink)
+        axes.set_title(wrap(name, 60), color=inks.ink)
 
     def _cut_long(self, axes: Canvas, inks: Inks) -> None:
         """Cut a bar that is many times as long as all others, which it would flatten: its number tells the size."""
@@ -277,7 +277,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
         digits = max(_digits(result) for result in self.curves)
         for row, result in enumerate(self.curves):
             position = reached = total = 0.0
-            lengths = drawn_lengths(result, confidence_level)
+            lengths = measure_lengths(result, confidence_level)
             drawn = [name for name in reversed(terms) if name not in result.muted or lengths[name] > 0.0]
             seen_terms |= dict.fromkeys(drawn)
             for number, name in enumerate(drawn):
@@ -285,7 +285,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
                 start, value = (position if sign > 0 else 0.0), sign * lengths[name]
                 look = {"color": inks.term(name, names), "height": 0.62, **style}
                 if lengths[name] < 0.0 or name in result.muted:  # the first takes back what lies below it
-                    look = _hatched(look)
+                    look = _hatch(look)
                 self.bar_ += axes.barh(row, value, left=start, **look)
                 known = result._known(name, confidence_level)
                 ends = [start + sign * end for end in (known.low, known.high)]
@@ -355,7 +355,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
             (name, d._columns() | {"loss": [d.risk] * len(d.names)})
             for name, d in zip(self.names, self.curves, strict=True)
         ]
-        return stacked_frame(parts, backend or self.curves[0]._backend)
+        return stack_frames(parts, backend or self.curves[0]._backend)
 
 
 # ── recalibration ───────────────────────────────────────────────────────────────────────────────────
@@ -397,9 +397,9 @@ def _out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
 def _row(name: str, tail: str, width: int, lines: int) -> str:
     """Name of a bar and its number of rows, on lines that do not reach into the next bar."""
     whole = f"{name}, {tail}" if tail else name
-    if (words := wrapped(whole, width)).count("\n") < lines and words.replace("\n", " ") == whole:
+    if (words := wrap(whole, width)).count("\n") < lines and words.replace("\n", " ") == whole:
         return words
-    cut = shortened(name, width)
+    cut = shorten(name, width)
     return f"{cut}\n{tail}" if tail and lines > 1 else f"{cut}, {tail}" if tail else cut
 
 
@@ -441,7 +441,7 @@ def _write_known(known: tuple[float, float], value: float | None, digits: int) -
     return f"{number}≤ {high}" if np.isfinite(known[1]) else number.rstrip()
 
 
-def drawn_lengths(result: Decomposition, confidence_level: float) -> dict[str, float]:
+def measure_lengths(result: Decomposition, confidence_level: float) -> dict[str, float]:
     """
     How long the bar of each term is: its estimate; where that is muted, what the term is at least.
 
@@ -462,7 +462,7 @@ def drawn_lengths(result: Decomposition, confidence_level: float) -> dict[str, f
     return lengths
 
 
-def _hatched(look: dict[str, Any]) -> dict[str, Any]:
+def _hatch(look: dict[str, Any]) -> dict[str, Any]:
     """A bar that is not to be read as a part of the loss."""
     plain = {key: value for key, value in look.items() if key != "color"}
     return plain | {"fill": False, "edgecolor": look["color"], "hatch": "/////", "linewidth": 0.8}

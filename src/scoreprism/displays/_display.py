@@ -19,7 +19,7 @@ from scoreprism._parameters import described
 from scoreprism._sample.models import apply_model
 from scoreprism._sample.sample import Sample
 from scoreprism.curves import Curve
-from scoreprism.displays._axes import check_axes, open_axes, zoomed
+from scoreprism.displays._axes import check_axes, open_axes, parse_zoom
 from scoreprism.displays._figure_text import legend
 from scoreprism.displays._style import Canvas, Inks, brushes
 
@@ -250,9 +250,9 @@ class CurveDisplay(Display, Generic[C]):
         """
         cls._check(options.get("ax"))
         if isinstance(estimator, Mapping):
-            models = by_name(estimator, name, "estimator")
+            models = name_models(estimator, name, "estimator")
         else:
-            models = {name or class_of(estimator): estimator}
+            models = {name or name_class(estimator): estimator}
         scores: dict[str, Any] = {}
         for key, model in models.items():
             scores[key], labels, *_ = apply_model(model, X, y=y)
@@ -287,8 +287,8 @@ class CurveDisplay(Display, Generic[C]):
             One curve per fold; where all models must be judged on the same rows, one of all out-of-fold predictions.
         """
         cls._check(options.get("ax"))
-        folds = folds_of(cv_results, y)
-        title = name or class_of(folds[0][1])
+        folds = read_folds(cv_results, y)
+        title = name or name_class(folds[0][1])
         scored = [cls._fold(fold, X, y, options) for fold in folds]
         if cls.pools_folds:
             rows = np.concatenate([test for test, _ in folds])
@@ -296,7 +296,7 @@ class CurveDisplay(Display, Generic[C]):
                 rule = f"{cls.__name__} pools folds, so each row must be tested once"
                 refuse(rule, f"{rows.size} tests of {np.unique(rows).size} rows", "Use KFold or the like.")
             law = np.concatenate([law for law, _ in scored])
-            whole = taken(options, rows) | {"classes": scored[0][1].get("classes")}
+            whole = take_options(options, rows) | {"classes": scored[0][1].get("classes")}
             return cls._from_scores({title: law}, take_rows(X, rows), take_rows(y, rows), whole)
         drawing, _ = cls._split(options)
         parts = []
@@ -310,7 +310,7 @@ class CurveDisplay(Display, Generic[C]):
     def _fold(cls, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What the model of a fold says of its own rows, and the options of these rows."""
         test, estimator = fold
-        mine, inside = taken(options, test), take_rows(X, test)
+        mine, inside = take_options(options, test), take_rows(X, test)
         law, labels, *_ = apply_model(estimator, inside, y=take_rows(y, test))
         if labels is not None:
             mine["classes"] = list(labels)
@@ -354,7 +354,7 @@ class CurveDisplay(Display, Generic[C]):
     @classmethod
     def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
         """Models by name."""
-        return by_name(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
+        return name_models(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
 
     @classmethod
     def _from_scores(cls, scores: dict[str, Any], X: Any, y: Any, options: dict[str, Any]) -> Self:
@@ -455,7 +455,7 @@ class CurveDisplay(Display, Generic[C]):
             One row per point, with the name of its model.
         """
         parts = [(name, curve._points()) for name, curve in zip(self.names, self.curves, strict=True)]
-        return stacked_frame(parts, backend or self.curves[0]._backend)
+        return stack_frames(parts, backend or self.curves[0]._backend)
 
 
 class ZoomedDisplay(CurveDisplay[C]):
@@ -476,7 +476,7 @@ class ZoomedDisplay(CurveDisplay[C]):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        limits = zoomed(zoom, *self._seen())
+        limits = parse_zoom(zoom, *self._seen())
         with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             self._draw(axes, inks, styles, limits)
             axes.set_xlim(limits)
@@ -514,7 +514,7 @@ def has_many_classes(y_proba: Any) -> bool:
     return len(shape) == 2 and shape[1] > 2
 
 
-def by_name(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
+def name_models(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
     """Several models by different names."""
     if name is not None:
         refuse("`name` must go with one model", f"a mapping as {what}", "Name models by its keys.")
@@ -536,13 +536,13 @@ def name_predictions(sample: Sample, name: str | None) -> dict[str, str | None]:
     return {only: name or (None if only == "model" else only)}
 
 
-def class_of(model: Any) -> str:
+def name_class(model: Any) -> str:
     """The name of a model's class; of a pipeline, that of its last step."""
     steps = getattr(model, "steps", None)
-    return class_of(steps[-1][1]) if steps else type(model).__name__
+    return name_class(steps[-1][1]) if steps else type(model).__name__
 
 
-def folds_of(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
+def read_folds(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
     """Test rows and model of every fold."""
     if not isinstance(cv_results, Mapping) or not {"estimator", "indices"} <= set(cv_results):
         got = (
@@ -560,7 +560,7 @@ def folds_of(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def taken(options: dict[str, Any], rows: Any) -> dict[str, Any]:
+def take_options(options: dict[str, Any], rows: Any) -> dict[str, Any]:
     """Options of some rows."""
     mine = {k: take_rows(options[k], rows) for k in _BY_ROW if options.get(k) is not None}
     return options | mine
@@ -569,7 +569,7 @@ def taken(options: dict[str, Any], rows: Any) -> dict[str, Any]:
 # ── what they share ─────────────────────────────────────────────────────────────────────────────────
 
 
-def stacked_frame(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str | None) -> Any:
+def stack_frames(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str | None) -> Any:
     """Columns of several models below each other; what one does not have is missing."""
     keys = dict.fromkeys(key for _, columns in parts for key in columns)
     table: dict[str, list[Any]] = {"model": []} | {key: [] for key in keys}

@@ -16,7 +16,7 @@ from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._parameters import described
 from scoreprism.displays._axes import check_axes, take_grid
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import inches, legend, root_figure, shortened
+from scoreprism.displays._figure_text import inches, legend, root_figure, shorten
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.scale import Drift, Shifts
 
@@ -198,7 +198,7 @@ class DriftDisplay(ResultDisplay[Drift]):
     def _periods(self, inks: Inks) -> None:
         """Labels of as many periods as there is room for, and crosses for those that were left out."""
         last, size = self.axes_[-1], len(self._labels)
-        words = [shortened(str(label), _LETTERS) for label in self._labels]
+        words = [shorten(str(label), _LETTERS) for label in self._labels]
         root_figure(last).draw_without_rendering()  # the layout decides how large the axes are
         width, height = inches(last)
         self._low = height < _LOW

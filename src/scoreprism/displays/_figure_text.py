@@ -19,7 +19,7 @@ _LETTERS = 26
 _MOST = 3
 
 
-def thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def thin_out(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same path with fewer points: the first, last, lowest and highest of every narrow column."""
     if x.size <= 4 * _COLUMNS:
         return x, y
@@ -32,16 +32,16 @@ def thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return x[kept], y[kept]
 
 
-def wrapped(name: str, width: int = _LETTERS) -> str:
+def wrap(name: str, width: int = _LETTERS) -> str:
     """A name on lines of bearable length."""
     lines = textwrap.wrap(str(name), width)
     if len(lines) > _MOST:
-        lines = textwrap.wrap(shortened(str(name), _MOST * width - width // 2), width)
-        lines = [*lines[: _MOST - 1], shortened(" ".join(lines[_MOST - 1 :]), width)]
+        lines = textwrap.wrap(shorten(str(name), _MOST * width - width // 2), width)
+        lines = [*lines[: _MOST - 1], shorten(" ".join(lines[_MOST - 1 :]), width)]
     return "\n".join(lines) or str(name)
 
 
-def shortened(name: str, most: int) -> str:
+def shorten(name: str, most: int) -> str:
     """A name without its middle: names of a family often differ at the end."""
     if len(name) <= most:
         return name
@@ -86,9 +86,9 @@ def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]
 
     In a figure without a layout engine nothing makes room for it, so it goes inside. The place of a title stays free.
     """
-    handles, labels = _continued(ax, handles, labels)
+    handles, labels = _continue(ax, handles, labels)
     place: dict[str, Any] = {"labelcolor": inks.ink}
-    words, columns = _arranged(ax, labels)
+    words, columns = _arrange(ax, labels)
     if root_figure(ax).get_layout_engine() is None:
         place |= {"loc": "best", "frameon": True, "facecolor": inks.paper, "framealpha": 0.7, "edgecolor": "none"}
         place["fontsize"] = 7
@@ -102,14 +102,14 @@ def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]
     return drawn
 
 
-def _arranged(ax: Canvas, labels: Sequence[str]) -> tuple[list[str], int]:
+def _arrange(ax: Canvas, labels: Sequence[str]) -> tuple[list[str], int]:
     """What a legend says, and in how many columns below the axes; in none of them if it stands beside."""
     (width, height), few = inches(ax), len(labels) <= _FEW
-    words = _phrased(ax, labels)
+    words = _phrase(ax, labels)
     widest = _LETTER * (max(len(line) for word in words for line in word.split("\n")) + _SWATCH)
     columns = min(len(words), max(int(width / widest), 1))
     rows = -(-len(words) // columns)
-    narrow = [wrapped(label, 34 if len(labels) <= 6 else 26) for label in labels]
+    narrow = [wrap(label, 34 if len(labels) <= 6 else 26) for label in labels]
     beside = _LETTER * (max(len(line) for word in narrow for line in word.split("\n")) + _SWATCH)
     low = height - _LINE * rows < _LEAST * width
     if not few and rows > _FEW and (low or width - beside >= _WIDE * width):
@@ -117,22 +117,22 @@ def _arranged(ax: Canvas, labels: Sequence[str]) -> tuple[list[str], int]:
     return words, -(-len(words) // rows)
 
 
-def _phrased(ax: Canvas, labels: Sequence[str]) -> list[str]:
+def _phrase(ax: Canvas, labels: Sequence[str]) -> list[str]:
     """What a legend below axes says: a few names may take several lines, of many each takes one."""
     if len(labels) <= _FEW:
-        return [wrapped(label, 34) for label in labels]
+        return [wrap(label, 34) for label in labels]
     room = int(np.clip(inches(ax)[0] / _LETTER - _SWATCH, 20, 48))
-    return [shortened(label, room) for label in labels]
+    return [shorten(label, room) for label in labels]
 
 
-def _continued(ax: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> tuple[list[Any], list[str]]:
+def _continue(ax: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> tuple[list[Any], list[str]]:
     """Handles and labels of our legend on these axes, if there is one, and then new ones."""
     old = ax.get_legend()
     if old is None or old.get_gid() != _LEGEND:
         return list(handles), list(map(str, labels))
     known = [text.get_text().replace("\n", " ") for text in old.get_texts()]
     kept = list(zip(old.legend_handles, known, strict=True))
-    shown = [{label, *(word.replace("\n", " ") for word in _phrased(ax, [label]))} for label in map(str, labels)]
+    shown = [{label, *(word.replace("\n", " ") for word in _phrase(ax, [label]))} for label in map(str, labels)]
     pairs = zip(handles, map(str, labels), shown, strict=True)
     fresh = [(handle, label) for handle, label, looks in pairs if not looks & set(known)]
     return [handle for handle, _ in kept + fresh], [label for _, label in kept + fresh]
@@ -205,8 +205,8 @@ def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box], own: FloatArray, oth
             text.set(position=offset, **align)
             extent = text.get_window_extent()
             box = (extent.x0 - 1, extent.y0 - 1, extent.x1 + 1, extent.y1 + 1)
-            cost = sum(_overlap(box, other) for other in taken) + _outside(box, ax.bbox.extents)
-            cost += _mistaken(box, own, others)
+            cost = sum(_overlap(box, other) for other in taken) + _is_outside(box, ax.bbox.extents)
+            cost += _is_mistaken(box, own, others)
             if best is None or cost < best.cost:
                 best = Seat(offset, align, box, cost)
         if best is not None and best.cost == 0.0:
@@ -219,13 +219,13 @@ def _overlap(a: Box, b: Box) -> float:
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
 
-def _outside(box: Box, frame: Any) -> float:
+def _is_outside(box: Box, frame: Any) -> float:
     """Area of a box outside the axes."""
     area = (box[2] - box[0]) * (box[3] - box[1])
     return area - _overlap(box, tuple(frame))
 
 
-def _mistaken(box: Box, own: FloatArray, others: FloatArray) -> float:
+def _is_mistaken(box: Box, own: FloatArray, others: FloatArray) -> float:
     """A charge for a name that is nearer to another point than to its own."""
 
     def gap(points: FloatArray) -> FloatArray:

@@ -11,9 +11,9 @@ from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
 from scoreprism._parameters import described
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
-from scoreprism.displays._axes import compact, shared_legend, split_axes, zoomed
+from scoreprism.displays._axes import compact, parse_zoom, shared_legend, split_axes
 from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
-from scoreprism.displays._figure_text import legend, thinned, wrapped
+from scoreprism.displays._figure_text import legend, thin_out, wrap
 from scoreprism.displays._style import Canvas, Inks
 
 #: More rows than this are evaluated on a grid of thresholds, which no eye can tell from all of them.
@@ -56,7 +56,7 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
         corners = [0, rate, 1], [0, rate * (1 - rate), 0]
         self.constant_ = self._reference(axes, inks, *corners, label="constant prediction")
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
-            x, y = thinned(curve.theta, curve.loss)
+            x, y = thin_out(curve.theta, curve.loss)
             if len(self.curves) == 1:
                 reach = 1.96 * np.interp(x, curve.theta, curve.std_error)
                 self._fill(axes, x, y - reach, y + reach, style["color"], 0.18)
@@ -120,13 +120,15 @@ class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         chosen = parse_choice(kind or "stacked", ("stacked", "lines"), "kind")
-        limits = zoomed(zoom, *_busy([(curve.theta, part) for curve in self.curves for part in curve.values[:, :-1].T]))
+        limits = parse_zoom(
+            zoom, *_busy([(curve.theta, part) for curve in self.curves for part in curve.values[:, :-1].T])
+        )
         with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             if len(self.curves) == 1:
                 self.axes_ = [axes]
                 (self._stacked if chosen == "stacked" else self._lines)(axes, inks, styles[0])
                 axes.set(xlim=limits, xlabel=_THETA, ylabel="mean elementary loss")
-                axes.set_title(wrapped(self.curves[0].name or "", 60), color=inks.ink)
+                axes.set_title(wrap(self.curves[0].name or "", 60), color=inks.ink)
             else:
                 keys = self.names if self._folds_of is None else [f"{self._folds_of}, {len(self.curves)} folds"]
                 self.axes_, place = split_axes(axes, len(self.curves[0].names), keys)

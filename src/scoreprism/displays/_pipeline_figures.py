@@ -14,7 +14,7 @@ from scoreprism._document.colours import house_style
 from scoreprism._parameters import described
 from scoreprism.displays._axes import open_axes
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import inches, legend, root_figure, shortened, wrapped
+from scoreprism.displays._figure_text import inches, legend, root_figure, shorten, wrap
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.pipelines import PairedComparison, PairedLine, PipelineBootstrap, SplitsSummary
 
@@ -84,10 +84,10 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
             axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
             for row, name in enumerate(finite):
                 self._row(axes, inks, row, name, known[name])
-            axes.set_yticks(range(len(finite)), [wrapped(name, 14) for name in finite])
+            axes.set_yticks(range(len(finite)), [wrap(name, 14) for name in finite])
             axes.set_ylim(len(finite) - 0.6, -0.85)
             self._words(axes, inks, finite, known)
-            axes.set_xlabel(wrapped(self._unit(), max(int(inches(axes)[0] / 0.09), 20)))
+            axes.set_xlabel(wrap(self._unit(), max(int(inches(axes)[0] / 0.09), 20)))
             inks.dress(axes)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
@@ -200,7 +200,7 @@ class Strips(ResultDisplay[P]):
             margin = axes.get_window_extent().x0 / root_figure(axes).dpi
             width, below = max(int(margin / 0.075) - 1, 8), None
         is_tight = inches(axes)[1] < _TWO_LINES * len(names)
-        words = [shortened(name, width) if is_tight else wrapped(name, width) for name in names]
+        words = [shorten(name, width) if is_tight else wrap(name, width) for name in names]
         if below is not None and not is_tight:
             words = [f"{word}\n{more}" for word, more in zip(words, below, strict=True)]
         axes.set_yticks(range(len(words)), words)
@@ -218,14 +218,14 @@ def _limits(columns: Sequence[FloatArray], seen: Sequence[float]) -> tuple[float
     return low - room, high + room, int(np.sum((values < low - room) | (values > high + room)))
 
 
-def _beyond(count: int) -> list[str]:
+def _write_beyond(count: int) -> list[str]:
     return [f"{count} split{'s' * (count > 1)} beyond the edges, drawn there"] if count else []
 
 
 def _label(axes: Canvas, *lines: str) -> int:
     """The label of the axis, on lines that the figure has room for; how many beyond the first."""
     width = max(int(12 * root_figure(axes).get_size_inches()[0]) - 12, 20)
-    text = "\n".join(wrapped(line, width) for line in lines)
+    text = "\n".join(wrap(line, width) for line in lines)
     axes.set_xlabel(text)
     return text.count("\n")
 
@@ -289,10 +289,10 @@ class PairedDisplay(Strips[PairedComparison]):
             for row, (line, delta) in enumerate(zip(lines, deltas, strict=True)):
                 self._row(axes, inks, row, line, delta, (low, high))
             axes.set_xlim(low, high)
-            self._names(axes, [line.method for line in lines], [_verdict(line) for line in lines])
+            self._names(axes, [line.method for line in lines], [_write_verdict(line) for line in lines])
             of = f" ({chosen})" if chosen else ""
-            what = f"Δ {_said(self.result.metric)}{of}: method − {self.result.baseline}"
-            more = _label(axes, what, *_beyond(beyond))
+            what = f"Δ {_name_metric(self.result.metric)}{of}: method − {self.result.baseline}"
+            more = _label(axes, what, *_write_beyond(beyond))
             parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
             parts[f"{100 * self.result.confidence_level:g} % interval"] = self.interval_
             _explain(axes, inks, parts, more)
@@ -310,7 +310,7 @@ class PairedDisplay(Strips[PairedComparison]):
         self.mean_ += axes.plot(line.mean, row, markeredgecolor=inks.paper, markeredgewidth=0.8, zorder=5, **dot)
 
 
-def _verdict(line: PairedLine) -> str:
+def _write_verdict(line: PairedLine) -> str:
     """Win rate and the corrected t-test in a few words."""
     wins = f"{100 * line.win_rate:.0f} % wins"
     p = line.t_p_holm
@@ -319,7 +319,7 @@ def _verdict(line: PairedLine) -> str:
     return f"{wins}, p < 0.001" if p < 1e-3 else f"{wins}, p = {p:.2g}"
 
 
-def _said(metric: str) -> str:
+def _name_metric(metric: str) -> str:
     return _WORDS.get(metric, metric.replace("_", " "))
 
 
@@ -399,7 +399,7 @@ class SplitsDisplay(Strips[SplitsSummary]):
             count = max(self.result.n_splits[i] for i in lines)
             of = f" ({chosen})" if chosen else ""
             star = ["* learned from the rows of its calibrator"] * bool(set(names) & set(self.result.double_use))
-            more = _label(axes, f"reliability{of}", *_beyond(beyond), *star)
+            more = _label(axes, f"reliability{of}", *_write_beyond(beyond), *star)
             parts = {f"plug-in, {count} splits": self.cloud_, "mean plug-in": self.mean_}
             parts |= {"noise floor": self.floor_, "mean debiased": self.debiased_}
             _explain(axes, inks, parts, more)

@@ -8,9 +8,9 @@ import numpy as np
 
 from scoreprism._parameters import described
 from scoreprism.curves import ReliabilityCurve, reliability_curve
-from scoreprism.displays._axes import bulk, coarser, zoomed
-from scoreprism.displays._display import CurveDisplay, shows, stacked_frame
-from scoreprism.displays._figure_text import patch, thinned
+from scoreprism.displays._axes import bulk, coarsen, parse_zoom
+from scoreprism.displays._display import CurveDisplay, shows, stack_frames
+from scoreprism.displays._figure_text import patch, thin_out
 from scoreprism.displays._style import Canvas, Inks
 
 #: Share of the height of the axes for the histogram of one model, and for each of several.
@@ -68,7 +68,7 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        limits = zoomed(zoom, *self._seen())
+        limits = parse_zoom(zoom, *self._seen())
         with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
             self.histogram_: list[Any] = []
@@ -113,7 +113,7 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
         self, axes: Canvas, row: int, curve: ReliabilityCurve, style: Any, limits: tuple[float, float]
     ) -> None:
         """The distribution of scores along the bottom; of several models a strip each."""
-        edges, both = coarser(curve.distribution, limits)
+        edges, both = coarsen(curve.distribution, limits)
         mass = both.sum(axis=0)
         height = _FLOOR if len(self.curves) == 1 else _STRIP
         base = 0.0 if len(self.curves) == 1 else row * (_STRIP + 0.01)
@@ -137,7 +137,7 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
             if curve.band_x is not None:
                 band = {"x": curve.band_x, "low": curve.low, "high": curve.high}
                 parts.append((name, {"part": ["band"] * curve.band_x.size, **band}))
-        return stacked_frame(parts, backend or self.curves[0]._backend)
+        return stack_frames(parts, backend or self.curves[0]._backend)
 
 
 def _line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
@@ -145,4 +145,4 @@ def _line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
     distinct = np.unique(curve.x).size
     dots = {"marker": "o", "markersize": 4} if distinct <= _POINTS else {}
     thin = {"linewidth": 0.9} if curve.method == "bins" else {}
-    return axes.plot(*thinned(curve.x, curve.y), zorder=3, **(thin | dots | style))[0]
+    return axes.plot(*thin_out(curve.x, curve.y), zorder=3, **(thin | dots | style))[0]

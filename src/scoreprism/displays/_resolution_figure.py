@@ -13,7 +13,7 @@ from scoreprism._sample.models import parse_models
 from scoreprism.curves import ResolutionPlane, resolution_plane
 from scoreprism.displays._axes import require_finite
 from scoreprism.displays._display import CurveDisplay, ShownModel, register
-from scoreprism.displays._figure_text import place_labels, wrapped
+from scoreprism.displays._figure_text import place_labels, wrap
 from scoreprism.displays._style import MARKERS, Canvas, Inks
 
 
@@ -98,7 +98,7 @@ class ResolutionPlaneDisplay(CurveDisplay[ResolutionPlane]):
             axes.locator_params(nbins=5)
             axes.set_title(f"{plane.loss!s} loss, uncertainty {plane.uncertainty:.4g}", color=inks.ink, pad=14)
             axes.text(0.02, 0.98, "↖ better", transform=axes.transAxes, va="top", fontsize=8, color=inks.quiet)
-            words = [wrapped(name, 20) for name in plane.models]
+            words = [wrap(name, 20) for name in plane.models]
             self.label_ = place_labels(axes, x, y, words, [line.get_color() for line in self.line_], inks)
         return self
 

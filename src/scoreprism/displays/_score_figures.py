@@ -24,9 +24,9 @@ from scoreprism.curves import (
     roc_curve,
     score_distribution,
 )
-from scoreprism.displays._axes import bulk, coarser
+from scoreprism.displays._axes import bulk, coarsen
 from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
-from scoreprism.displays._figure_text import legend, patch, shortened, thinned, wrapped
+from scoreprism.displays._figure_text import legend, patch, shorten, thin_out, wrap
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.inference import MapBand, MapInference
 
@@ -61,8 +61,8 @@ class RocDisplay(CurveDisplay[RocCurve]):
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 if len(self.curves) <= _FEW:
                     thin = {"color": style["color"], "linewidth": 0.8, "alpha": 0.6}
-                    self.hull_ += axes.plot(*thinned(curve.hull_fpr, curve.hull_tpr), **thin)
-                x, y = thinned(curve.fpr, curve.tpr)
+                    self.hull_ += axes.plot(*thin_out(curve.hull_fpr, curve.hull_tpr), **thin)
+                x, y = thin_out(curve.fpr, curve.tpr)
                 self.line_ += axes.plot(x, y, **({"label": name, "linewidth": 1.4} | style))
             axes.set(xlim=(0, 1), ylim=(0, 1), box_aspect=1)
             axes.set(xlabel="false positive rate", ylabel="true positive rate")
@@ -76,7 +76,7 @@ class RocDisplay(CurveDisplay[RocCurve]):
 def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
     """Names of models with the areas under their curves; long names lose their middle, numbers stay."""
     pairs = zip(names, curves, strict=True)
-    return [f"{shortened(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
+    return [f"{shorten(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
 
 
 @shows(NetBenefit, net_benefit)
@@ -105,7 +105,7 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             if len(self.curves) <= _FEW:
                 self._fill(axes, curve.thresholds, curve.low, curve.high, style["color"], 0.15)
-            x, y = thinned(curve.thresholds, curve.benefit)
+            x, y = thin_out(curve.thresholds, curve.benefit)
             self.line_ += axes.plot(x, y, **({"label": name} | style))
         top = max(float(np.nanmax(np.append(curve.benefit, curve.rate))) for curve in self.curves)
         axes.set(xlabel="threshold above which one acts", ylabel="net benefit")
@@ -149,7 +149,7 @@ class ScoreDistributionDisplay(ZoomedDisplay[ScoreDistribution]):
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
         alone = len(self.curves) == 1
         for curve, style in zip(self.curves, styles, strict=True):
-            edges, (events, others) = coarser(curve, limits)
+            edges, (events, others) = coarsen(curve, limits)
             look: dict[str, Any] = {"fill": True, "alpha": 0.85} if alone else {"linewidth": 1.2}
             self.line_.append(axes.stairs(events, edges, **(look | style)))
             pale = {"alpha": 0.4} if alone else {}
@@ -224,7 +224,7 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
         self.line_ = axes.plot(curve.x, curve.calibrated, zorder=3, **({"color": inks.line("reliability")} | style))
         self.band_ = [wide, thick, middle]
         axes.set_ylabel("P(Y = 1 | X)")
-        axes.set_title(wrapped(curve.name or "", 50), color=inks.ink)
+        axes.set_title(wrap(curve.name or "", 50), color=inks.ink)
         words = ["5–95 % of rows", "25–75 %", "median", "calibrated score"]
         legend(axes, inks, [wide, thick, middle, self.line_[0]], words)
 

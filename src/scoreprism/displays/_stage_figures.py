@@ -16,7 +16,7 @@ from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
 
 
-def widened(stages: FloatArray, *lines: FloatArray) -> tuple[FloatArray, ...]:
+def widen(stages: FloatArray, *lines: FloatArray) -> tuple[FloatArray, ...]:
     """Stages and lines over them; of a single stage, which would be a point, a short piece."""
     if stages.size > 1:
         return (stages, *lines)
@@ -49,7 +49,7 @@ def _shade(inks: Inks) -> float:
     return 0.15 if inks.mode == "light" else 0.4
 
 
-def _explained(axes: Canvas, inks: Inks, handles: Any, words: list[str], first: int = 2) -> None:
+def _explain(axes: Canvas, inks: Inks, handles: Any, words: list[str], first: int = 2) -> None:
     """A legend; on small axes without a layout, where it has to stand inside, of the first entries only."""
     (width, height), (least_width, least_height) = inches(axes), _SMALL
     if root_figure(axes).get_layout_engine() is None and (width < least_width or height < least_height):
@@ -153,12 +153,12 @@ class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
         table, names = self.result.stages, ("reliability", "refinement")
         left = table.loss - table.reliability
         fill = {"color": inks.term("reliability", names), "alpha": 0.85, "linewidth": 0}
-        self.band_.append(axes.fill_between(*widened(table.numbers, left, table.loss), **fill))
+        self.band_.append(axes.fill_between(*widen(table.numbers, left, table.loss), **fill))
         colour = inks.line("refinement", names)
         band = {"color": colour, "alpha": _shade(inks), "linewidth": 0}
-        axes.fill_between(*widened(table.numbers, table.refinement_low, table.refinement_high), **band)
-        lower = axes.plot(*widened(table.numbers, left), color=colour, linewidth=1.4)
-        self.line_ = axes.plot(*widened(table.numbers, table.loss), **({"color": inks.ink} | style))
+        axes.fill_between(*widen(table.numbers, table.refinement_low, table.refinement_high), **band)
+        lower = axes.plot(*widen(table.numbers, left), color=colour, linewidth=1.4)
+        self.line_ = axes.plot(*widen(table.numbers, table.loss), **({"color": inks.ink} | style))
         marks = []
         for values, look in ((table.loss, _RING), (left, _DIAMOND)):
             best = int(np.argmin(values))
@@ -172,7 +172,7 @@ class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
         stage_scale(axes, table.numbers)
         least = zip(("least loss", "refined"), marks, strict=True)
         words = ["loss", *names, *(f"{what}: {mark.get_xdata()[0]:g}" for what, mark in least)]
-        _explained(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words, 3)
+        _explain(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words, 3)
 
     def _gains(self, axes: Canvas, inks: Inks) -> None:
         """A bar per step, from the first stage of the grid on."""
@@ -210,8 +210,8 @@ class RecalibratedStagesDisplay(ResultDisplay[S]):
         return ["loss", "recalibrated"]
 
     def _lines(self, axes: Canvas, inks: Inks, stages: FloatArray, before: Any, after: Any, own: Any) -> None:
-        self.line_ = axes.plot(*widened(stages, before), **({"color": inks.ink} | own))
-        self.line_ += axes.plot(*widened(stages, after), color=self._colour(inks), linewidth=1.4)
+        self.line_ = axes.plot(*widen(stages, before), **({"color": inks.ink} | own))
+        self.line_ += axes.plot(*widen(stages, after), color=self._colour(inks), linewidth=1.4)
         axes.set_xlabel("stage")
         stage_scale(axes, stages)
 
@@ -279,7 +279,7 @@ class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
             before = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
             after, half = table.recalibrated_loss, table.recalibrated_std_error
             band = {"color": self._colour(inks), "alpha": _shade(inks), "linewidth": 0}
-            axes.fill_between(*widened(table.numbers, after - half, after + half), **band)
+            axes.fill_between(*widen(table.numbers, after - half, after + half), **band)
             self._lines(axes, inks, table.numbers, before, after, styles[0] if curve_kwargs else {})
             self.best_ = []
             for stage, values, look in ((result.raw_stage, before, _RING), (result.stage, after, _DIAMOND)):
@@ -289,7 +289,7 @@ class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
             self.alike_ = self._marks(axes, inks, np.array(result.alike), ends, str(result.loss))
             words = ["as it is", "recalibrated (± se)", f"least as it is: {result.raw_stage:g}"]
             words += [f"chosen: {result.stage:g}", "like the best"]
-            _explained(axes, inks, [*self.line_, *self.best_, self.alike_], words)
+            _explain(axes, inks, [*self.line_, *self.best_, self.alike_], words)
         return self
 
 
@@ -342,13 +342,13 @@ class StageRecalibrationDisplay(RecalibratedStagesDisplay[StageRecalibration]):
         require_finite({"the stages": float(before.max())})
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
             fill = {"color": inks.term("reliability"), "alpha": 0.85, "linewidth": 0}
-            area = axes.fill_between(*widened(found.numbers, after, before), **fill)
+            area = axes.fill_between(*widen(found.numbers, after, before), **fill)
             self._lines(axes, inks, found.numbers, before, after, styles[0] if curve_kwargs else {})
             ends = float(np.minimum(before, after).min()), float(np.maximum(before, after).max())
             self.merged_ = self._marks(axes, inks, found._merging, ends, found.loss_name)
             shown = 3 + bool(found._merging.size)
             words = ["loss", "recalibrated", "reliability", "merges over 1 %"]
-            _explained(axes, inks, [*self.line_, area, self.merged_][:shown], words[:shown])
+            _explain(axes, inks, [*self.line_, area, self.merged_][:shown], words[:shown])
         return self
 
 

@@ -27,8 +27,8 @@ from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreOrderWarning
-from scoreprism.inference._map_sandwich import PARAMETRIC, Sandwich, Scheme, make_sandwich, scheme_of
-from scoreprism.inference._map_summaries import MAP_SUMMARIES, Functional, MapSummary, root_of, rows_of, summarise
+from scoreprism.inference._map_sandwich import PARAMETRIC, Sandwich, Scheme, make_sandwich, make_scheme
+from scoreprism.inference._map_summaries import MAP_SUMMARIES, Functional, MapSummary, make_rows, summarise, take_root
 from scoreprism.losses import ProperLoss, get_loss
 
 #: Fewer rows than this get a note.
@@ -208,7 +208,7 @@ class MapInference(Drawable, Noted, TermTable):
         from scipy.special import chdtrc, fdtrc
 
         gap = self._scheme.theta - self._scheme.identity
-        whiten = root_of(self._sandwich.robust)[1]
+        whiten = take_root(self._sandwich.robust)[1]
         df = whiten.shape[1]
         statistic = float(np.sum((gap @ whiten) ** 2))
         p = chdtrc(df, statistic) if self.n_groups is None else fdtrc(df, self.n_groups - 1, statistic / df)
@@ -289,7 +289,7 @@ class MapInference(Drawable, Noted, TermTable):
         judged = get_loss(loss) if word == "reliability" else None
         if judged is not None:
             judged.require_classes(self._score)
-        functional = Functional(self._scheme, self._score, self._weight, rows_of(word, judged), word == "rms")
+        functional = Functional(self._scheme, self._score, self._weight, make_rows(word, judged), word == "rms")
         name = word if judged is None else f"reliability ({judged!s})"
         near = not self.test.pvalue < 1.0 - confidence
         given = {"confidence_level": confidence, "z": self._quantile(confidence)}
@@ -431,7 +431,7 @@ def map_inference(
         refuse("a fitted calibrator must have the classes of the rows", what, "Pass the rows it was fitted on.")
     _require_overlap(fitted)
     labels = tuple(str(label) for label in np.asarray(sample.classes).tolist())
-    scheme = scheme_of(fitted, data, labels)
+    scheme = make_scheme(fitted, data, labels)
     found = make_sandwich(scheme, fitted, data, clusters, small_sample=corrected)
     law = data.score
     certain = int(((law == 0.0) | (law == 1.0)).reshape(sample.n, -1).any(axis=1).sum())

@@ -143,7 +143,7 @@ class Scheme:
 # ── from a fitted calibrator to its scheme ──────────────────────────────────────────────────────────
 
 
-def scheme_of(calibrator: Calibrator, data: FitRows, labels: tuple[str, ...]) -> Scheme:
+def make_scheme(calibrator: Calibrator, data: FitRows, labels: tuple[str, ...]) -> Scheme:
     """The scheme of a fitted calibrator, one of `PARAMETRIC`."""
     fitted: Any = calibrator.map_
     if isinstance(calibrator, PlattCalibrator):
@@ -244,7 +244,7 @@ class Sandwich:
         return sums
 
 
-def targets_of(calibrator: Calibrator, data: FitRows) -> tuple[FloatArray, FloatArray | None]:
+def find_targets(calibrator: Calibrator, data: FitRows) -> tuple[FloatArray, FloatArray | None]:
     """What the map was fitted to, shape (n, K), and the derivative of Platt's targets by the share of events."""
     if not getattr(calibrator, "smooth_targets", False):
         return one_hot(data.codes, data.k), None
@@ -259,7 +259,7 @@ def make_sandwich(
 ) -> Sandwich:
     """A⁻¹ B A⁻¹, with B from the rows or clusters, and from the model; A has the ridge in it."""
     weight = np.ones(data.codes.size) if data.weight is None else data.weight
-    targets, moving = targets_of(calibrator, data)
+    targets, moving = find_targets(calibrator, data)
     p = scheme.theta.size
     rows, bread, meat, drift = np.empty((weight.size, p)), np.diag(scheme.ridge), np.zeros((p, p)), np.zeros(p)
     for part, law, design in scheme.blocks(data.score, scheme.theta):

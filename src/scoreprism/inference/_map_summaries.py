@@ -107,7 +107,7 @@ class MapSummary(Noted, Record):
         return "\n".join([head + more, *(f"  note: {note}" for note in self.notes)])
 
 
-def rows_of(kind: str, loss: ProperLoss | None) -> Rows:
+def make_rows(kind: str, loss: ProperLoss | None) -> Rows:
     """The rows of a summary."""
     if kind == "ici":
         return lambda s, g: (0.5 * np.abs(g - s).sum(axis=1), lambda: 0.5 * np.sign(g - s))
@@ -163,7 +163,7 @@ class Functional:
         return math.sqrt(mean) if self.root else mean
 
 
-def spread_of(functional: Functional, found: Sandwich, theta: FloatArray) -> tuple[float, float, float]:
+def measure_spread(functional: Functional, found: Sandwich, theta: FloatArray) -> tuple[float, float, float]:
     """Value, total variance, and the part of it that the parameters alone do not make."""
     value, slope, rows = functional.look(theta)
     sampled = found.gather(functional.weight * (rows - value) / functional.weight.sum())
@@ -178,7 +178,7 @@ def noise_bias(functional: Functional, theta: FloatArray, root: FloatArray, valu
     return float(np.mean([functional.value(theta + sign * step) for step in steps for sign in (1.0, -1.0)]) - value)
 
 
-def reach(functional: Functional, theta: FloatArray, root: FloatArray, radius: float) -> tuple[float, float]:
+def find_extremes(functional: Functional, theta: FloatArray, root: FloatArray, radius: float) -> tuple[float, float]:
     """Smallest and largest value on the ellipsoid ``theta + radius · root · u``, ‖u‖ = 1."""
     p = root.shape[1]
     if p == 1:
@@ -217,34 +217,41 @@ def summarise(
     """Estimate and interval, where z is the quantile of the level and `near` that the identity is not rejected."""
     theta = functional.scheme.theta
     with np.errstate(invalid="ignore", divide="ignore"):
-        plugin, variance, sampling = spread_of(functional, found, theta)
+        plugin, variance, sampling = measure_spread(functional, found, theta)
     if not math.isfinite(plugin):
         moved = Finding("assumption", facts={"of": "moved_edge"})
         nothing = Interval(math.nan, math.nan, confidence_level, how)
         return MapSummary(name, plugin, math.nan, plugin, math.nan, nothing, near, (moved,))
-    root, _ = root_of(found.robust)
+    root, _ = take_root(found.robust)
     if how == "delta":
         half = z * math.sqrt(variance)
         low, high = plugin - half, plugin + half
     else:
-        least, most = reach(functional, theta, root, z)
+        least, most = find_extremes(functional, theta, root, z)
         low = 0.0 if near else plugin - math.hypot(plugin - min(least, plugin), z * math.sqrt(sampling))
         high = plugin + math.hypot(max(most, plugin) - plugin, z * math.sqrt(sampling))
     bias = noise_bias(functional, theta, root, plugin)
     value = max(plugin - bias, 0.0) if name in _NORMS else plugin - bias
     ends = Interval(max(low, 0.0), high, confidence_level, how)
     return MapSummary(
-        name, value, math.sqrt(variance), plugin, bias, ends, near, _caution(how, confidence_level) if near else ()
+        name,
+        value,
+        math.sqrt(variance),
+        plugin,
+        bias,
+        ends,
+        near,
+        _find_cautions(how, confidence_level) if near else (),
     )
 
 
-def _caution(method: str, confidence_level: float) -> tuple[Finding, ...]:
+def _find_cautions(method: str, confidence_level: float) -> tuple[Finding, ...]:
     """The identity map is not rejected: what that means for the interval."""
     how = "near_delta" if method == "delta" else "near_profile"
     return (Finding("assumption", confidence_level=confidence_level, facts={"of": how}),)
 
 
-def root_of(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+def take_root(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """R with R Rᵀ = covariance, one column per direction that varies (the largest last), and W with RᵀW = 1."""
     scale = np.sqrt(np.maximum(np.diag(covariance), TINY))[:, None]
     values, vectors = np.linalg.eigh(covariance / (scale * scale.T))

@@ -265,7 +265,7 @@ class SmoothCurve(GapCurve):
         else:
             at, held = _spots(units.score, units.weight * units.size)
         if isinstance(self.smoother, LocalRegression):
-            return held, _pooled_fit(self.smoother, units.score, units.y, at)
+            return held, _fit_pools(self.smoother, units.score, units.y, at)
         return held, lambda weight: fit(units.score, units.y, weight, at) - at
 
     def _folded_places(self, fit: Fit) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
@@ -317,7 +317,7 @@ def _spots(x: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     return at, np.concatenate([[0.0], held / held.sum(), [0.0]])
 
 
-def _pooled_fit(
+def _fit_pools(
     local: LocalRegression, x: FloatArray, y: FloatArray, at: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """A local regression as a function of weights, its rows pooled in cells whose scores stay where they are."""

@@ -188,7 +188,7 @@ class ResidualInference(GapInference):
         return fixed_point(low * whole) if low > 0.0 else 0.0, fixed_point(high * whole)
 
 
-def _brier(rows: Rows) -> Decomposition:
+def _decompose_brier(rows: Rows) -> Decomposition:
     """The Brier loss of the rows, decomposed; shared by the metrics of a table."""
 
     def make() -> Decomposition:
@@ -225,13 +225,13 @@ class ShapeInference(Inference):
 
 def squared_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[float, float]:
     """Ends of E(S − C)²."""
-    found = _brier(rows)._interval("reliability", confidence_level)
+    found = _decompose_brier(rows)._interval("reliability", confidence_level)
     return found.low, found.high
 
 
 def _calibrated(rows: Rows, confidence_level: float) -> bool:
     """Whether the scores may be calibrated: sides of neighbours go together, so that chance alone looks like gaps."""
-    pvalue = _brier(rows).calibration_pvalue
+    pvalue = _decompose_brier(rows).calibration_pvalue
     return pvalue is not None and pvalue > 1.0 - confidence_level
 
 
@@ -242,7 +242,7 @@ def absolute_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[floa
     For any h between −1 and 1 that a row did not take part in choosing, E h·(Y − S) is at most E|C − S|; h is the side
     on which C lies, found on other rows. The upper end is the root of that of E(S − C)².
     """
-    chain = _brier(rows).chain
+    chain = _decompose_brier(rows).chain
     fits = None if chain is None else chain.levels[1].fits
     assert isinstance(fits, CellFits)  # noqa: S101 - random folds of two classes
     side = np.sign(fits.mean_law - rows.law)

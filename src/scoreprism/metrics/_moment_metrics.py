@@ -214,7 +214,7 @@ def auc(rows: Rows) -> Estimate:
     value, variance = _placements(rows)
     few = min(events, rows.n - events) == 1
     inference: Inference = Absent("one class has a single row", "Pass more rows of it.")
-    doubt = _separated(rows)
+    doubt = _bound_separated(rows)
     if not few and doubt is not None:
         pairs, half = doubt
         label = "pairs without a common row"
@@ -224,7 +224,7 @@ def auc(rows: Rows) -> Estimate:
     return Estimate(value, "auc", "area under the ROC curve, ties counted half", inference)
 
 
-def _separated(rows: Rows) -> tuple[float, float] | None:
+def _bound_separated(rows: Rows) -> tuple[float, float] | None:
     """
     Where all pairs of an event and a non-event are ordered alike, or all tied: how many pairs have no row in common.
 

@@ -110,7 +110,7 @@ class MetricTable(Drawable, Noted, TermTable):
     @property
     def std_error(self) -> dict[str, float]:
         """Standard error of each; NaN where there is none."""
-        return {name: _error(value) for name, value in self.estimates.items()}
+        return {name: _find_error(value) for name, value in self.estimates.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -177,14 +177,16 @@ class MetricTable(Drawable, Noted, TermTable):
         return self.findings
 
 
-def _error(value: Estimate) -> float:
+def _find_error(value: Estimate) -> float:
     try:
         return value.std_error
     except UnavailableError:
         return np.nan
 
 
-def _asked(metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None, k: int) -> dict[str, dict[str, Any]]:
+def _parse_metrics(
+    metrics: Iterable[str] | Mapping[str, Mapping[str, Any]] | None, k: int
+) -> dict[str, dict[str, Any]]:
     """Names of metrics and their options; by default all that are made for this number of classes."""
     if metrics is None:
         several = [*ANY_CLASSES, *SEVERAL_CLASSES]
@@ -244,7 +246,7 @@ def evaluate(
     whole = isinstance(random_state, (int, np.integer))
     seed = int(random_state) if whole else int(rng.integers(2**63))  # type: ignore[call-overload]
     estimates, findings = {}, list[Finding]()
-    for name, options in _asked(metrics, rows.k).items():
+    for name, options in _parse_metrics(metrics, rows.k).items():
         try:
             check_options(name, options)
             estimates[name] = METRICS[name].of_rows(rows, **options)
@@ -252,7 +254,7 @@ def evaluate(
             if metrics is not None:
                 raise
             findings.append(Finding("unavailable", subject=name, facts={"reason": str(error)}))
-    found = {name: _interval(value, confidence, count, seed) for name, value in estimates.items()}
+    found = {name: _find_interval(value, confidence, count, seed) for name, value in estimates.items()}
     return MetricTable(tuple(estimates), rows.backend, estimates, found, rows.n, confidence, tuple(findings))
 
 
@@ -264,7 +266,7 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
         refuse(f"{name} takes the options {known}", listed(wrong), "Correct their names.")
 
 
-def _interval(value: Estimate, confidence_level: float, count: int, seed: int) -> Interval:
+def _find_interval(value: Estimate, confidence_level: float, count: int, seed: int) -> Interval:
     try:
         return value._inference.interval(confidence_level, count, seed, None)
     except UnavailableError as error:

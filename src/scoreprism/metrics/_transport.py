@@ -108,7 +108,7 @@ def transport_cost(
             'Use `method`="sliced", or draw that many rows.',
         )
     if chosen == "exact" or (chosen == "auto" and s.shape[0] <= (_ASSIGNED if equal else _PROGRAMMED)):
-        value = _assigned(s, g, p) if equal else _programmed(s, g, np.asarray(weight), p)
+        value = _assign(s, g, p) if equal else _solve_program(s, g, np.asarray(weight), p)
         return Estimate(value, "transport_cost", f"{order}, exact on the simplex", _NO_RESAMPLING)
     count = parse_count(n_projections, "n_projections", 1)
     directions = simplex_directions(n_classes(s), count, parse_random_state(random_state))
@@ -183,7 +183,7 @@ def _costs(s: FloatArray, g: FloatArray, p: int) -> FloatArray:
     return np.asarray(cdist(s, g, "euclidean" if p == 1 else "sqeuclidean"))
 
 
-def _assigned(s: FloatArray, g: FloatArray, p: int) -> float:
+def _assign(s: FloatArray, g: FloatArray, p: int) -> float:
     """Equal weights: an optimal coupling is a permutation."""
     from scipy.optimize import linear_sum_assignment
 
@@ -191,7 +191,7 @@ def _assigned(s: FloatArray, g: FloatArray, p: int) -> float:
     return float(costs[linear_sum_assignment(costs)].mean() ** (1.0 / p))
 
 
-def _programmed(s: FloatArray, g: FloatArray, weight: FloatArray, p: int) -> float:
+def _solve_program(s: FloatArray, g: FloatArray, weight: FloatArray, p: int) -> float:
     """Any weights: the linear program over couplings with both margins given."""
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, kron, vstack
