@@ -201,9 +201,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         k = len(classes)
         narrow = table.shape[1] in ((1, 2) if k == 2 else (k,))
         if kind == "probability" and not narrow:
-            wanted = "1 or 2 columns for 2 classes" if k == 2 else f"{k} columns for {k} classes"
+            shape = "1 or 2 columns for 2 classes" if k == 2 else f"{k} columns for {k} classes"
             refuse(
-                f"`scores` must have {wanted}",
+                f"`scores` must have {shape}",
                 f"shape {table.shape} and the classes {listed(map(plain, classes))}",
                 "Pass one column per class that occurs in y, in sorted order of the labels.",
             )
@@ -345,8 +345,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(number, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9 ]*", number):
             refuse("`number` must be the name of an SQL type", repr(number), "For example 'DOUBLE PRECISION'.")
         name = ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in column.split("."))
-        made: SqlTerm = self._formula("to_sql", SqlTerm(f"CAST({name} AS {number})"))
-        return made.text
+        term: SqlTerm = self._formula("to_sql", SqlTerm(f"CAST({name} AS {number})"))
+        return term.text
 
     def to_expr(self, column: str) -> nw.Expr:
         """
@@ -370,8 +370,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         or a backtick on Spark, and ``*`` on DuckDB.
         """
         self._require_column(column)
-        made: ExprTerm = self._formula("to_expr", ExprTerm(named(column)))
-        return made.expr
+        term: ExprTerm = self._formula("to_expr", ExprTerm(named(column)))
+        return term.expr
 
     def _require_column(self, column: object) -> None:
         """A name for what a fitted map is a formula of."""
@@ -462,10 +462,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _parsed(self) -> Self:
         """A copy with parsed parameters."""
-        made = copy(self)
+        parsed = copy(self)
         for name, parse in self._rules.items():
-            setattr(made, name, parse(getattr(self, name), name))
-        return made
+            setattr(parsed, name, parse(getattr(self, name), name))
+        return parsed
 
     def _fit_as(self, asked: Calibrator, data: FitRows) -> Map:
         """Fit as a copy with parsed parameters, keep what was found, and leave the parameters as they were passed."""

@@ -112,9 +112,9 @@ class KernelCalibrator(Calibrator):
 def _curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> MapCurve:
     """The estimate at many points, joined by a natural spline; across gaps without rows, by a straight line."""
     low, high = float(x.min()), float(x.max())
-    wanted = np.ceil(32.0 * (high - low) / bandwidth)
-    points = np.linspace(low, high, int(min(max(wanted, 8), _NODES)) + 1)
-    if wanted > _NODES:  # rows show where to look more closely
+    steps = np.ceil(32.0 * (high - low) / bandwidth)
+    points = np.linspace(low, high, int(min(max(steps, 8), _NODES)) + 1)
+    if steps > _NODES:  # rows show where to look more closely
         points = np.concatenate([points, np.quantile(x, np.linspace(0.0, 1.0, _NODES))])
     points = np.unique(points)
     points = points[np.concatenate([[True], np.diff(points) > 1e-9 * (high - low)])]
@@ -155,11 +155,11 @@ def _coarse_curves(batch: Batch, bandwidth: float, kernel: Kernel) -> FloatArray
         lines[:, index[starts] + 1] += np.add.reduceat(part * up, starts, axis=1)
         sums.append(convolve1d(lines, row, axis=1, mode="constant"))
     mass, events = sums
-    found = np.empty(batch.weight.shape)
+    laws = np.empty(batch.weight.shape)
     grid = low + step * np.arange(count)
-    for held, happened, total, law in zip(mass, events, batch.total, found, strict=True):
-        reached = held > 1e-9 * held.max()
-        rate = np.clip(happened[reached] / held[reached], 0.0, 1.0)
+    for weight, happened, total, law in zip(mass, events, batch.total, laws, strict=True):
+        reached = weight > 1e-9 * weight.max()
+        rate = np.clip(happened[reached] / weight[reached], 0.0, 1.0)
         distance = least_distance(total)
         law[:] = np.clip(np.interp(batch.center, grid[reached], rate), distance, 1.0 - distance)
-    return found
+    return laws

@@ -322,7 +322,7 @@ def _fit_nonnegative(columns: FloatArray, data: FitRows, *, through_half: bool, 
     ones = columns[2:2] if through_half else columns[2:]
     free = np.array([[1.0, 1.0]]) if tied else np.eye(2)
     bounded = [np.zeros((0, 2))] if tied else [np.eye(2)[:1], np.eye(2)[1:], np.zeros((0, 2))]
-    found: list[tuple[float, FloatArray]] = []
+    solutions: list[tuple[float, FloatArray]] = []
     for use in (free, *bounded):
         whole = columns if use is free and not tied and not through_half else np.vstack([use @ columns[:2], ones])
         fit = fit_or_smooth(whole, data.y, data.weight, smooth=smooth)
@@ -331,5 +331,5 @@ def _fit_nonnegative(columns: FloatArray, data: FitRows, *, through_half: bool, 
             answer: FloatArray = np.r_[slopes @ use, fit.coefficients[-1] if ones.size else 0.0]
             if use is free:  # convex: a free minimum inside the quadrant is the minimum
                 return answer
-            found.append((fit.loss, answer))
-    return min(found, key=lambda one: one[0])[1]
+            solutions.append((fit.loss, answer))
+    return min(solutions, key=lambda one: one[0])[1]

@@ -44,8 +44,8 @@ class Provenance:
     Examples
     --------
     >>> from scoreprism.calibrators import PlattCalibrator
-    >>> found = PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]).provenance_
-    >>> found.rows, found.events, found.ranges
+    >>> result = PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]).provenance_
+    >>> result.rows, result.events, result.ranges
     (4, 2, ((0.2, 0.8),))
     """
 
@@ -78,8 +78,8 @@ class Provenance:
         """
         table = scores.reshape(len(scores), len(self.ranges))
         low, high = np.array(self.ranges).T
-        found: NDArray[np.bool_] = ((table < low) | (table > high)).any(axis=1)
-        return found
+        is_outside: NDArray[np.bool_] = ((table < low) | (table > high)).any(axis=1)
+        return is_outside
 
     def named(self, score: tuple[str, ...], target: str | None) -> Provenance:
         """

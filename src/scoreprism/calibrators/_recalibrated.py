@@ -280,25 +280,25 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _map(self, scored: tuple[FloatArray, str], labels: NDArray[Any], weight: ArrayLike | None) -> Calibrator:
         """The fitted map of scores of one kind."""
         score, kind = scored
-        made: Calibrator = clone(get_calibrator(self.calibrator))
-        if len(self.classes_) > 2 and not made.multiclass:
-            made = OneVsRestCalibrator(made)
-        seeds = [name for name in made.get_params() if name.rpartition("__")[2] == "random_state"]
+        calibrator: Calibrator = clone(get_calibrator(self.calibrator))
+        if len(self.classes_) > 2 and not calibrator.multiclass:
+            calibrator = OneVsRestCalibrator(calibrator)
+        seeds = [name for name in calibrator.get_params() if name.rpartition("__")[2] == "random_state"]
         if seeds and self.random_state is not None:
-            made.set_params(**dict.fromkeys(seeds, int(self._rng.integers(2**31))))
-        made.set_params(kind=kind)
+            calibrator.set_params(**dict.fromkeys(seeds, int(self._rng.integers(2**31))))
+        calibrator.set_params(kind=kind)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ContradictedOrderWarning)  # said once, for all folds
-            return made.fit(score, labels, sample_weight=weight)
+            return calibrator.fit(score, labels, sample_weight=weight)
 
     def _warn_of_contradictions(self) -> None:
         """Say once that the data contradict the order that the maps keep."""
         maps = [pair.calibrator for pair in self.calibrated_]
-        told = [one.contradiction for one in maps if isinstance(one, SelectedCalibrator)]
-        found = [one for one in told if one is not None]
-        if found:
-            worst = max(found, key=lambda one: one.value or 0.0)
-            folds = {"folds": [len(found), len(maps)]} if len(maps) > 1 else {}
+        contradictions = [one.contradiction for one in maps if isinstance(one, SelectedCalibrator)]
+        known = [one for one in contradictions if one is not None]
+        if known:
+            worst = max(known, key=lambda one: one.value or 0.0)
+            folds = {"folds": [len(known), len(maps)]} if len(maps) > 1 else {}
             announce(worst.with_facts(remedy="calibrator", **folds))
 
     # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────

@@ -174,11 +174,15 @@ class SelectedCalibrator(Calibrator):
     def contradiction(self) -> Finding | None:
         """What the data say against the order that the map keeps; None where they do not contradict it."""
         check_is_fitted(self)
-        found = self.contradiction_
-        if found is None:
+        contradiction = self.contradiction_
+        if contradiction is None:
             return None
-        facts = {"std_error": found["std_error"], "loss": get_loss(self.loss).name, "classes": len(self.classes_) > 2}
-        return Finding("order_contradicted", value=found["gain"], subject=found["map"], facts=facts)
+        facts = {
+            "std_error": contradiction["std_error"],
+            "loss": get_loss(self.loss).name,
+            "classes": len(self.classes_) > 2,
+        }
+        return Finding("order_contradicted", value=contradiction["gain"], subject=contradiction["map"], facts=facts)
 
     @property
     def _keeps_order(self) -> bool:
@@ -189,9 +193,9 @@ class SelectedCalibrator(Calibrator):
         return True
 
     def _parsed(self) -> Self:
-        made = super()._parsed()
-        made.candidates = _Field(made)  # type: ignore[assignment]
-        return made
+        parsed = super()._parsed()
+        parsed.candidates = _Field(parsed)  # type: ignore[assignment]
+        return parsed
 
     @property
     def _field(self) -> _Field:
@@ -207,9 +211,9 @@ class SelectedCalibrator(Calibrator):
             self.selected_, best, self.losses_, self.std_errors_ = _choose(rows, trial)
             if self.order == "keep" and self._field.automatic:
                 self.contradiction_ = self._contradicted(trial, rows[best])
-        given, asked = named[self.selected_]
+        given, requested = named[self.selected_]
         winner: Calibrator = clone(given)
-        winner.map_ = winner._fit_as(copy(asked), data)
+        winner.map_ = winner._fit_as(copy(requested), data)
         for name in ("classes_", "n_features_in_", "reduction_"):
             if hasattr(self, name):  # not where another calibrator calls this one for a part of its own fit
                 setattr(winner, name, getattr(self, name))
@@ -266,15 +270,15 @@ class SelectedCalibrator(Calibrator):
                 IsotonicCalibrator(kind=data.kind)._parsed(), trial._replace(data=turned), falling=True
             )
             lines["falling isotonic"] = falling
-        found = []
+        gains = []
         for name, (rows, ordered) in lines.items():
             # better than the best that keeps the order, and than itself put in order: a map may also win by its shape
             pairs = [_compare_paired(other, rows, trial) for other in (kept, ordered)]
             if all(gain > _CONTRADICTION * error > 0.0 for gain, error in pairs):
-                found.append((name, *pairs[0]))
-        if not found:
+                gains.append((name, *pairs[0]))
+        if not gains:
             return None
-        name, gain, error = max(found, key=lambda one: one[1])
+        name, gain, error = max(gains, key=lambda one: one[1])
         return {"map": name, "gain": gain, "std_error": error}
 
 
@@ -442,9 +446,9 @@ def _row_losses(candidate: Calibrator, trial: _Trial, judges: Sequence[_Judge]) 
     data, shared = trial.data, candidate._shared(trial.data)
     total, times = np.zeros((len(judges), data.codes.size)), np.zeros(data.codes.size)
     for train, test in trial.folds:
-        held = data.part(test)
-        law = copy(shared)._fit(data.part(train))(held.score)
-        total[:, test] += [judge(law, held) for judge in judges]
+        test_rows = data.part(test)
+        law = copy(shared)._fit(data.part(train))(test_rows.score)
+        total[:, test] += [judge(law, test_rows) for judge in judges]
         times[test] += 1.0
     with np.errstate(invalid="ignore"):
         rows: FloatArray = total / np.where(times > 0.0, times, np.nan)

@@ -91,8 +91,8 @@ class IsotonicCalibrator(Calibrator):
     def _fit_many(self, batch: Batch) -> FloatArray:
         if not self.shrink or self.interpolation != "centered" or self.clip != "auto":
             return super()._fit_many(batch)
-        found = np.empty(batch.weight.shape)
-        for weight, events, law in zip(batch.weight, batch.events, found, strict=True):
+        laws = np.empty(batch.weight.shape)
+        for weight, events, law in zip(batch.weight, batch.events, laws, strict=True):
             blocks, total = isotonic_blocks(weight, events), float(weight.sum())
             mass = np.add.reduceat(weight * batch.center, blocks.start)
             rate = float(events.sum()) / total
@@ -102,7 +102,7 @@ class IsotonicCalibrator(Calibrator):
             law[:] = np.interp(batch.center, center, np.maximum.accumulate(again.value))
             low = least_distance(total)
             np.clip(law, low, 1.0 - low, out=law)
-        return found
+        return laws
 
 
 def _shrink(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:
@@ -181,11 +181,11 @@ class BinningCalibrator(Calibrator):
             cuts = low + (high - low) * np.arange(1, self.n_bins) / self.n_bins if high > low else np.zeros(0)
         bins = np.searchsorted(cuts, data.score, side="right")
         ones = np.ones(data.y.size) if data.weight is None else data.weight
-        held, events = _bin_sums(bins, cuts.size + 1, ones, ones * data.y)
-        full = np.flatnonzero(held)  # an empty bin joins the one before it, or at the start the first full one
+        weight, events = _bin_sums(bins, cuts.size + 1, ones, ones * data.y)
+        full = np.flatnonzero(weight)  # an empty bin joins the one before it, or at the start the first full one
         starts = np.concatenate([[min(low, cuts[0]) if cuts.size else low], cuts])[full]
         starts[0] = min(low, starts[0])
-        steps = Steps(starts, events[full] / held[full])
+        steps = Steps(starts, events[full] / weight[full])
         return BinaryMap(data.chart("score"), steps, "identity", resolve_distance(self.clip, data))
 
 

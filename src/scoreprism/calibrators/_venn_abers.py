@@ -57,8 +57,8 @@ def venn_abers_values(weight: FloatArray, events: FloatArray) -> tuple[FloatArra
         if open_.size:
             a, b = low[open_], high[open_]
             limits = known.left[a], known.right[b], known.right[a], known.left[b]
-            found = path.solve(place[open_], known.value[a], known.value[b], *limits)
-            for column, values in zip(new[1:], found[1:], strict=True):
+            solved = path.solve(place[open_], known.value[a], known.value[b], *limits)
+            for column, values in zip(new[1:], solved[1:], strict=True):
                 column[open_] = values
         known = _merge(known, new)
     return 1.0 - known.value[last + 1 :][::-1], known.value[: last + 1]
@@ -128,8 +128,8 @@ class _Path(NamedTuple):
             value = np.where(inside, newton, 0.5 * (low + high))
             if step > 2 and 2 * open_.size < place.size:  # go on with the few that need it
                 limits = (limit[open_] for limit in (left_from, right_to, from_, to))
-                found = self.solve(place[open_], low[open_], high[open_], *limits)
-                newton[open_], a[open_], b[open_] = found[1:]
+                solved = self.solve(place[open_], low[open_], high[open_], *limits)
+                newton[open_], a[open_], b[open_] = solved[1:]
                 break
         return _Bridges(place, newton, a, b)
 
@@ -158,9 +158,9 @@ class _Windows(NamedTuple):
         height = path.k[self.points] - value[self.owner] * path.w[self.points]
         least = np.minimum.reduceat(height, self.start)
         hits = np.flatnonzero(height == least[self.owner])[::-1]
-        found = np.empty(self.start.size, dtype=np.intp)
-        found[self.owner[hits]] = self.points[hits]
-        return found
+        lowest = np.empty(self.start.size, dtype=np.intp)
+        lowest[self.owner[hits]] = self.points[hits]
+        return lowest
 
 
 @dataclass(frozen=True)

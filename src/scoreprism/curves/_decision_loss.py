@@ -65,7 +65,7 @@ class DecisionRows:
 
     def paired(self, other: DecisionRows, theta: FloatArray, z: float) -> tuple[FloatArray, FloatArray]:
         """Mean difference of the elementary losses at each threshold, and its upper bound."""
-        found = np.zeros((theta.size, 2))
+        differences = np.zeros((theta.size, 2))
         unit = float(self.share @ self.share)
         if self.groups is not None:
             sums = np.bincount(self.groups, self.share)
@@ -76,8 +76,8 @@ class DecisionRows:
             gain = np.where(below[moved], self.y[moved] - at, at - self.y[moved]) * self.share[moved]
             each = gain if self.groups is None else np.bincount(self.groups[moved], gain)
             skew = 0.5 * z * abs(1.0 - 2.0 * at) * unit
-            found[i] = gain.sum(), gain.sum() + z * math.sqrt(float(each @ each) + skew**2) + z * skew
-        return found[:, 0], found[:, 1]
+            differences[i] = gain.sum(), gain.sum() + z * math.sqrt(float(each @ each) + skew**2) + z * skew
+        return differences[:, 0], differences[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +238,8 @@ class DecisionLoss(Record):
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(0.3, 0.5, 2000)
     >>> y = rng.random(2000) < 0.6  # at θ = 0.45 three in four scores are below it, and lose 0.6 − 0.45
-    >>> found = decision_loss(y, s, random_state=0)
-    >>> found
+    >>> result = decision_loss(y, s, random_state=0)
+    >>> result
     DecisionLoss(0.12 at threshold 0.47, at most 0.14 at any with confidence 95 %)
     """
 

@@ -106,11 +106,11 @@ class GroupingCurve(Curve):
             rule = "a grouping curve must have the levels S, C and Q"
             refuse(rule, ", ".join(chain.level_names), "Pass `X` or `q`=, and no further levels.")
         cell, n_cells = _cells(chain, count)
-        found = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
-        x, calibrated, mass, variance, low, high = np.array([line for line, _ in found]).T
+        cells = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
+        x, calibrated, mass, variance, low, high = np.array([line for line, _ in cells]).T
         return cls(
             name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
-            calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in found])),
+            calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in cells])),
             variance=frozen(variance), low=frozen(low), high=frozen(high), confidence_level=confidence,
             mass=frozen(mass / mass.sum()),
         )  # fmt: skip
@@ -180,10 +180,10 @@ def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
     reached = np.cumsum(np.bincount(codes, weight))
     middle = reached - 0.5 * np.bincount(codes, weight)
     home = np.minimum((middle / reached[-1] * count).astype(np.intp), count - 1)
-    held = weight > 0
-    used, cell = np.unique(home[codes[held]], return_inverse=True)
+    has_weight = weight > 0
+    used, cell = np.unique(home[codes[has_weight]], return_inverse=True)
     cells = np.full(sample.n, used.size)
-    cells[held] = cell
+    cells[has_weight] = cell
     return cells, int(used.size)
 
 

@@ -97,10 +97,10 @@ class Sorted(RowCells):
             start = np.flatnonzero(np.concatenate([[True], rate[1:] > rate[:-1]]))
             return start, np.add.reduceat(self.weight, start), np.add.reduceat(events, start)
         segment = run_starts(event)
-        held = np.add.reduceat(self.rows.weights, segment)
+        mass = np.add.reduceat(self.rows.weights, segment)
         lead = int(not event[0])  # the first stretch then has no events
         pairs = np.zeros(((lead + segment.shape[0] + 1) // 2, 2))
-        pairs.reshape(-1)[lead : lead + segment.shape[0]] = held
+        pairs.reshape(-1)[lead : lead + segment.shape[0]] = mass
         start = segment[lead::2]
         return np.concatenate([[0], start]) if lead else start, pairs.sum(axis=1), pairs[:, 0].copy()
 
@@ -116,9 +116,9 @@ def isotonic_points(rows: BinaryRows) -> tuple[FloatArray, FloatArray, FloatArra
     """First and last score of every block (once where they are the same), the rate and the share of mass there."""
     ladder = isotonic_ladder(rows.score, rows.y, rows.weight)
     ends = np.column_stack([ladder.first, ladder.last]).ravel()
-    held = np.column_stack([np.ones(ladder.first.size, dtype=bool), ladder.last > ladder.first]).ravel()
+    is_shown = np.column_stack([np.ones(ladder.first.size, dtype=bool), ladder.last > ladder.first]).ravel()
     share = ladder.weight / ladder.weight.sum()
-    return ends[held], np.repeat(ladder.value, 2)[held], np.repeat(share, 2)[held]
+    return ends[is_shown], np.repeat(ladder.value, 2)[is_shown], np.repeat(share, 2)[is_shown]
 
 
 def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:

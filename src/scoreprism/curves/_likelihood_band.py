@@ -84,14 +84,14 @@ class Paths:
     def of(cls, weight: FloatArray, events: FloatArray) -> Paths:
         """Sum and fit; seen from behind, the non-events rise."""
         after = _prefix_likelihood(weight[::-1], (weight - events)[::-1])[::-1]
-        held, happened = (np.concatenate([[0.0], np.cumsum(column)]) for column in (weight, events))
-        return cls(held, happened, _prefix_likelihood(weight, events), after)
+        total, happened = (np.concatenate([[0.0], np.cumsum(column)]) for column in (weight, events))
+        return cls(total, happened, _prefix_likelihood(weight, events), after)
 
     def ratio(self, theta: FloatArray | float, low: IntArray, high: IntArray) -> FloatArray:
         """Twice the log-likelihood that is lost when the fit is θ on the items from `low` to `high`."""
-        held, happened = (sums[high] - sums[low] for sums in (self.weight, self.events))
+        total, happened = (sums[high] - sums[low] for sums in (self.weight, self.events))
         free = self.before[low] + self.after[high]
-        lost: FloatArray = 2.0 * (self.before[-1] - free - _likelihood(happened, held, theta))
+        lost: FloatArray = 2.0 * (self.before[-1] - free - _likelihood(happened, total, theta))
         return lost
 
     def pure(self, low: IntArray, high: IntArray) -> NDArray[np.bool_]:
@@ -115,8 +115,8 @@ def _likelihood(events: FloatArray, weight: FloatArray, rate: FloatArray | float
 
     with np.errstate(divide="ignore"):
         # differences of sums may be −1e-17 instead of 0
-        found: FloatArray = xlogy(np.maximum(events, 0.0), rate) + xlog1py(np.maximum(weight - events, 0.0), -rate)
-    return found
+        likelihood: FloatArray = xlogy(np.maximum(events, 0.0), rate) + xlog1py(np.maximum(weight - events, 0.0), -rate)
+    return likelihood
 
 
 def _prefix_likelihood(weight: FloatArray, events: FloatArray) -> FloatArray:
@@ -124,7 +124,7 @@ def _prefix_likelihood(weight: FloatArray, events: FloatArray) -> FloatArray:
     held: list[float] = []
     happened: list[float] = []
     total = [0.0]  # log-likelihood of the blocks below
-    found = [0.0]
+    totals = [0.0]
     for item in zip(weight.tolist(), events.tolist(), strict=True):
         w, e = item
         while held and happened[-1] * w >= e * held[-1]:
@@ -136,8 +136,8 @@ def _prefix_likelihood(weight: FloatArray, events: FloatArray) -> FloatArray:
         rest = w - e
         own = (e * log(e / w) if e > 0.0 else 0.0) + (rest * log(rest / w) if rest > 0.0 else 0.0)
         total.append(total[-1] + own)
-        found.append(total[-1])
-    return np.array(found)
+        totals.append(total[-1])
+    return np.array(totals)
 
 
 def _middle(path: FloatArray, place: IntArray) -> tuple[IntArray, IntArray]:
@@ -154,15 +154,15 @@ def _middle(path: FloatArray, place: IntArray) -> tuple[IntArray, IntArray]:
 def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> FloatArray:
     """The quantile of the ratio at each score, from redraws under the pilot in cells; interpolated between places."""
     edge = mass_cells(weight)
-    held = np.add.reduceat(weight, edge[:-1])
-    rate = np.add.reduceat(weight * pilot, edge[:-1]) / held
-    count = held.shape[0]
+    mass = np.add.reduceat(weight, edge[:-1])
+    rate = np.add.reduceat(weight * pilot, edge[:-1]) / mass
+    count = mass.shape[0]
     place = np.unique(np.linspace(0.0, count - 1.0, min(count, _PLACES)).round().astype(np.intp))
     theta, index = rate[place], np.arange(count + 1)
     early, late = index <= place[:, None], index > place[:, None]
 
     def redrawn(rng: Rng) -> FloatArray:
-        paths = Paths.of(held, held * redraw_rates(rng, held, rate))
+        paths = Paths.of(mass, mass * redraw_rates(rng, mass, rate))
         path = paths.events - theta[:, None] * paths.weight
         low, high = (np.where(side, path, np.inf).argmin(axis=1) for side in (early, late))
         return paths.ratio(theta, low, high)
@@ -190,13 +190,13 @@ def _invert(
 def _crossing(chart: FloatArray, ratio: FloatArray, middle: FloatArray, cutoff: FloatArray) -> FloatArray:
     """The first point beyond `middle` where the ratio is `cutoff`, interpolated; the last if there is none."""
     beyond = (chart[:, None] > middle) & (ratio > cutoff)
-    found = np.where(beyond.any(axis=0), beyond.argmax(axis=0), chart.size - 1)
+    first = np.where(beyond.any(axis=0), beyond.argmax(axis=0), chart.size - 1)
     columns = np.arange(middle.size)
-    inside = np.maximum(found - 1, 0)
+    inside = np.maximum(first - 1, 0)
     near = chart[inside] > middle  # else the fitted value itself is the last point inside
     left = np.where(near, chart[inside], middle)
     before = np.where(near, ratio[inside, columns], 0.0)
-    after, limit = ratio[found, columns], cutoff[found, columns]
+    after, limit = ratio[first, columns], cutoff[first, columns]
     # at θ = 0 or 1 the ratio may be infinite: the end of the scale then is the end of the interval
     share = np.where(np.isfinite(after) & (after > limit), (limit - before) / np.maximum(after - before, TINY), 1.0)
-    return left + np.clip(share, 0.0, 1.0) * (chart[found] - left)
+    return left + np.clip(share, 0.0, 1.0) * (chart[first] - left)

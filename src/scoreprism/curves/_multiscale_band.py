@@ -68,9 +68,9 @@ def multiscale_band(
     interval of outcomes of one kind needs.
     """
     edge = mass_cells(weight)
-    held, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
-    family = Intervals.of(held)
-    mean = pull_in(np.add.reduceat(weight * pilot, edge[:-1]) / held, held, ask.confidence_level)
+    mass, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
+    family = Intervals.of(mass)
+    mean = pull_in(np.add.reduceat(weight * pilot, edge[:-1]) / mass, mass, ask.confidence_level)
     kappa = _threshold(family, mean, ask)
     low, high = _mean_bounds(family, family.sums(happened), kappa)
     below, above = _join(edge, family, low, high, at)
@@ -97,8 +97,8 @@ def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
     worst = np.sort(ask.draws(largest)[:, 0])
-    found = float(upper_end(worst, ask.confidence_level))
-    return _ALLOWANCE + max(found, pure_cutoff(ask.confidence_level))
+    threshold = float(upper_end(worst, ask.confidence_level))
+    return _ALLOWANCE + max(threshold, pure_cutoff(ask.confidence_level))
 
 
 def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:

@@ -163,8 +163,8 @@ def murphy_curve(
 def _everywhere(rows: BinaryRows) -> tuple[ThresholdLine, FloatArray, FloatArray]:
     """The exact line; then misses and false alarms on both sides of every jump: their mass, and of squared shares."""
     if rows.weight is None:  # counts are exact, and sorting packed words is faster than an argsort
-        score, held, events = pool_ties(rows.score, rows.y)
-        counts = sum_lines(score, events, held - events)
+        score, weight, events = pool_ties(rows.score, rows.y)
+        counts = sum_lines(score, events, weight - events)
         line = ThresholdLine(counts.at, counts.u / rows.n, counts.v / rows.n)
         mass = _jumps(line)
         return line, mass, mass / rows.n
@@ -213,9 +213,9 @@ def sides(rows: BinaryRows, theta: FloatArray, *shares: FloatArray | None) -> li
     """Mass of events at or below each threshold and of non-events above it; no sort."""
     cell = 2 * locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
     cell += rows.y == 1.0
-    found = []
+    losses = []
     for share in shares:
         split = np.bincount(cell, share, 2 * theta.shape[0] + 2).astype(np.float64)
         others, events = split[::2], split[1::2]
-        found.append(np.stack([np.cumsum(events[:-1]), np.cumsum(others[::-1])[-2::-1]]))
-    return found
+        losses.append(np.stack([np.cumsum(events[:-1]), np.cumsum(others[::-1])[-2::-1]]))
+    return losses

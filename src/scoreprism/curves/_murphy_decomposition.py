@@ -117,18 +117,18 @@ class MurphyDecomposition(Curve):
             What `decompose` gives for the loss with the same laws.
         """
         chosen = get_loss(loss)
-        found = np.array([line.integrate(chosen) for line in self._lines])
+        integrals = np.array([line.integrate(chosen) for line in self._lines])
         levels = len(self._levels)
         if self.form == "plugin":
-            found[-1] += of_certainty(chosen, self._last_rate)
-        elif np.isinf(found[1:levels]).any():
-            worst = self._levels[1 + int(np.argmax(found[1:levels]))]
+            integrals[-1] += of_certainty(chosen, self._last_rate)
+        elif np.isinf(integrals[1:levels]).any():
+            worst = self._levels[1 + int(np.argmax(integrals[1:levels]))]
             raise InfiniteLossError(
                 f"level {worst!r} must have a finite {chosen!s} loss in every row; the law gives probability 0 to what "
                 "happened. Use form='plugin', or give a law that is kept away from 0."
             )
-        found[:levels] += of_certainty(chosen, self._rate)
-        terms = self._combined(found[None])[0]
+        integrals[:levels] += of_certainty(chosen, self._rate)
+        terms = self._combined(integrals[None])[0]
         return dict(zip(self.names, terms.tolist(), strict=True))
 
     def decision_loss(
@@ -226,9 +226,9 @@ class MurphyDecomposition(Curve):
         theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
         sample = chain.sample
         weight = np.ones(sample.n) if sample.weight is None else sample.weight
-        held = np.flatnonzero(weight)
-        if held.size < sample.n:  # a row without weight is absent: it must not put jumps into the lines
-            chain, weight = chain.take(held), weight[held]
+        weighted = np.flatnonzero(weight)
+        if weighted.size < sample.n:  # a row without weight is absent: it must not put jumps into the lines
+            chain, weight = chain.take(weighted), weight[weighted]
             sample = chain.sample
         share = weight / weight.sum()
         first, last, residual = chain.levels[0], chain.levels[-1], ("residual",) if form == "plugin" else ()
@@ -392,16 +392,16 @@ def _intervals(
     levels = len(curve._levels)
     means = curve._steps(np.stack([line(curve.theta) for line in curve._lines], axis=1))
     covariances = _covariances(chain, curve, share)
-    found, below = np.empty((curve.theta.size, len(roles), 2)), np.empty((curve.theta.size, 2))
+    ends, below = np.empty((curve.theta.size, len(roles), 2)), np.empty((curve.theta.size, 2))
     for i, mean in enumerate(means):
         moments = Moments(mean, covariances[i])
         for t, (term, role) in enumerate(zip(curve.names, roles, strict=True)):
             inference = TermInference(term, role, t, 1, levels, moments)
             interval = inference.bracket(curve.confidence_level)
-            found[i, t] = interval.low, interval.high
+            ends[i, t] = interval.low, interval.high
             if t == 0:
                 below[i] = inference.lower_statistic()
-    return found, below
+    return ends, below
 
 
 def _covariances(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
@@ -424,17 +424,17 @@ def _of_rows(chain: Chain, curve: MurphyDecomposition) -> FloatArray:
     """Covariance of the steps between levels and, under plug-in, of divergences: row by row at each threshold."""
     sample = chain.sample
     extras = np.empty((0, sample.n))
-    found = []
+    covariances = []
     size = len(curve._levels) * (2 if curve.form == "plugin" else 1)
     for theta in curve.theta:
         if theta == 1.0:  # nothing costs anything there
-            found.append(np.zeros((size, size)))
+            covariances.append(np.zeros((size, size)))
             continue
         loss = Elementary.at(max(float(theta), 5e-324))  # at 0, only a prediction of 0 is below
         if curve.form == "plugin":
             extras = chain._divergences(loss)
-        found.append(Moments.of(chain._losses(loss), extras, sample.weight, sample.groups).covariance)
-    return np.stack(found)
+        covariances.append(Moments.of(chain._losses(loss), extras, sample.weight, sample.groups).covariance)
+    return np.stack(covariances)
 
 
 def _of_counts(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:

@@ -161,11 +161,11 @@ def resolution_plane(
     rows = {key: given.pop(key) for key in ("X", *ROW_OPTIONS) if key in given}
     models = None if isinstance(y_true, Sample) else parse_models(y_proba, "y_proba")
     sample = Sample.of(y_true, models, **rows)
-    found = PLANES[chosen](sample, {"loss": loss, "clip": clip, **given})
-    terms = np.array([[d.terms[name] for name in d.names] for d in found])
+    decompositions = PLANES[chosen](sample, {"loss": loss, "clip": clip, **given})
+    terms = np.array([[d.terms[name] for name in d.names] for d in decompositions])
     return ResolutionPlane(
-        n=found[0].n, _backend=sample.backend, models=tuple(sample.predictions),
+        n=decompositions[0].n, _backend=sample.backend, models=tuple(sample.predictions),
         reliability=frozen(terms[:, 0]), resolution=frozen(terms[:, 1]),
-        risk=frozen(np.array([d.risk for d in found])), uncertainty=float(terms[0, 2]), method=chosen,
+        risk=frozen(np.array([d.risk for d in decompositions])), uncertainty=float(terms[0, 2]), method=chosen,
         loss=get_loss(loss),
     )  # fmt: skip

@@ -187,12 +187,12 @@ def divergence_lines(chain: Chain, share: FloatArray) -> list[ThresholdLine]:
 
 def _pairs(below: Any, coarse: FloatArray, fit: Any, fine: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Two levels side by side, (partitions, rows) each."""
-    found = out_of_sample(fit, fine)
+    line = out_of_sample(fit, fine)
     if isinstance(fit, LevelFits) and below is not None and not isinstance(below, LevelFits):
-        return np.stack([as_vector(law) for law in fit.below]), found
+        return np.stack([as_vector(law) for law in fit.below]), line
     under = out_of_sample(below, coarse)
-    size = max(len(under), len(found))
-    return np.broadcast_to(under, (size, coarse.size)), np.broadcast_to(found, (size, coarse.size))
+    size = max(len(under), len(line))
+    return np.broadcast_to(under, (size, coarse.size)), np.broadcast_to(line, (size, coarse.size))
 
 
 def out_of_sample(fit: Any, law: FloatArray) -> FloatArray:

@@ -100,23 +100,23 @@ class DecompositionDisplay(CurveDisplay[Any]):
 
     @classmethod
     def _curve(cls, part: ShownModel) -> Decomposition:
-        found: Decomposition = decompose(part.sample, **part.options)
-        return found
+        decomposition: Decomposition = decompose(part.sample, **part.options)
+        return decomposition
 
     @classmethod
     def _made(cls, parts: Sequence[ShownModel]) -> Self:
-        found: dict[str, Decomposition] = {}
+        decompositions: dict[str, Decomposition] = {}
         for part in parts:
             options = dict(part.options)
             calibrator = options.pop("recalibrate", None)
-            mine = part._replace(options=options)
-            pair = {part.name or ("" if calibrator is None else "as it is"): mine}
+            own_part = part._replace(options=options)
+            pair = {part.name or ("" if calibrator is None else "as it is"): own_part}
             if calibrator is not None:
-                pair[f"{part.name}, recalibrated" if part.name else "recalibrated"] = _recalibrate(mine, calibrator)
-            if pair.keys() & found.keys():
-                refuse("models must have different names", listed(pair.keys() & found.keys()), "Rename them.")
-            found |= {name: cls._curve(one) for name, one in pair.items()}
-        return cls(found)
+                pair[f"{part.name}, recalibrated" if part.name else "recalibrated"] = _recalibrate(own_part, calibrator)
+            if pair.keys() & decompositions.keys():
+                refuse("models must have different names", listed(pair.keys() & decompositions.keys()), "Rename them.")
+            decompositions |= {name: cls._curve(one) for name, one in pair.items()}
+        return cls(decompositions)
 
     @property
     def names(self) -> list[str]:
@@ -370,9 +370,9 @@ def _recalibrate(part: ShownModel, calibrator: Any) -> ShownModel:
     if options.get("calibration") is None:
         fresh = _out_of_fold(chosen, sample, options.get("random_state"))
     else:
-        held = parse_calibration(options["calibration"], sample)
-        fitted = clone(chosen).fit(held.prediction, held.y, held.weight)
-        options["calibration"] = replace(held, predictions={held.name: fitted.calibrate(held.prediction)})
+        split = parse_calibration(options["calibration"], sample)
+        fitted = clone(chosen).fit(split.prediction, split.y, split.weight)
+        options["calibration"] = replace(split, predictions={split.name: fitted.calibrate(split.prediction)})
         fresh = fitted.calibrate(sample.prediction)
     return part._replace(sample=replace(sample, predictions={sample.name: fresh}), options=options)
 
@@ -386,8 +386,8 @@ def _out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
     else:
         splits = GroupKFold(_FOLDS).split(score, groups=sample.groups)
     for train, test in splits:
-        mine = None if weight is None else weight[train]
-        fresh[test] = clone(calibrator).fit(score[train], sample.y[train], mine).calibrate(score[test])
+        train_weight = None if weight is None else weight[train]
+        fresh[test] = clone(calibrator).fit(score[train], sample.y[train], train_weight).calibrate(score[test])
     return fresh
 
 

@@ -323,8 +323,8 @@ class CurveDisplay(Display, Generic[C]):
     @classmethod
     def _curve(cls, part: ShownModel) -> C:
         """The numbers of one model."""
-        found: C = cls._computes(part.sample, name=part.name, **part.options)
-        return found
+        curve: C = cls._computes(part.sample, name=part.name, **part.options)
+        return curve
 
     @classmethod
     def _made(cls, parts: Sequence[ShownModel]) -> Self:
@@ -552,18 +552,18 @@ def read_folds(cv_results: Mapping[str, Any], y: Any) -> list[tuple[Any, Any]]:
         )
         remedy = "Call cross_validate with return_estimator=True and return_indices=True."
         refuse("`cv_results` must hold estimators and indices", got, remedy)
-    found = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
-    last = max(int(test.max()) for test, _ in found if test.size)
+    folds = list(zip(cv_results["indices"]["test"], cv_results["estimator"], strict=True))
+    last = max(int(test.max()) for test, _ in folds if test.size)
     if last >= len(y):
         rule = "`X` and `y` must be the rows that cross_validate was called with"
         refuse(rule, f"{len(y)} rows and the index {last}", "Pass the same `X` and `y`.")
-    return found
+    return folds
 
 
 def take_options(options: dict[str, Any], rows: Any) -> dict[str, Any]:
     """Options of some rows."""
-    mine = {k: take_rows(options[k], rows) for k in _BY_ROW if options.get(k) is not None}
-    return options | mine
+    by_row = {k: take_rows(options[k], rows) for k in _BY_ROW if options.get(k) is not None}
+    return options | by_row
 
 
 # ── what they share ─────────────────────────────────────────────────────────────────────────────────

@@ -130,10 +130,10 @@ class DriftDisplay(ResultDisplay[Drift]):
         value, low, high, changed = (np.full(size, np.nan) for _ in range(4))
         tests = drift.pvalues(name)
         for i, label in enumerate(self._labels):
-            found = drift.periods.decompositions.get(label)
-            if found is None:
+            period = drift.periods.decompositions.get(label)
+            if period is None:
                 continue
-            estimate, interval = _estimate(found, name, confidence_level)
+            estimate, interval = _estimate(period, name, confidence_level)
             if np.isfinite(estimate):
                 value[i], low[i], high[i] = estimate, interval.low, interval.high
                 changed[i] = estimate if tests.get(label, 1.0) < MARKED else np.nan

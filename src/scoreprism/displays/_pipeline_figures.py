@@ -44,8 +44,8 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
     >>> from scoreprism.pipelines import pipeline_bootstrap
     >>> X, y = make_classification(600, random_state=0)
     >>> parts = [(X[i::3], y[i::3]) for i in range(3)]
-    >>> found = pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", loss="brier", n_resamples=20)
-    >>> len(found.plot(terms=["reliability", "refinement"]).ridge_)
+    >>> result = pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", loss="brier", n_resamples=20)
+    >>> len(result.plot(terms=["reliability", "refinement"]).ridge_)
     2
     """
 
@@ -409,14 +409,14 @@ class SplitsDisplay(Strips[SplitsSummary]):
         """The first loss under which everything is finite; the first of all where there is none."""
         for loss in losses:
             lines = [i for i, one in enumerate(self.result.losses) if one == loss]
-            found = self._column("reliability_plugin", lines)
-            if found is not None and all(np.isfinite(column).all() for column in found):
+            columns = self._column("reliability_plugin", lines)
+            if columns is not None and all(np.isfinite(column).all() for column in columns):
                 return loss
         return losses[0]
 
     def _column(self, name: str, lines: Sequence[int]) -> list[FloatArray] | None:
-        found = self.result.values.get(name)
-        return None if found is None else [found[i] for i in lines]
+        columns = self.result.values.get(name)
+        return None if columns is None else [columns[i] for i in lines]
 
     def _row(
         self,

@@ -271,10 +271,10 @@ class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
         curves = []
         for part in parts:
             options = dict(part.options)
-            asked = options.pop(
+            calibrators = options.pop(
                 "calibrator", ("platt", "isotonic", "monotone-spline") if len(parts) == 1 else "monotone-spline"
             )
-            each = [asked] if isinstance(asked, (str, Calibrator)) else list(asked)
+            each = [calibrators] if isinstance(calibrators, (str, Calibrator)) else list(calibrators)
             for one in each:
                 name = part.name if len(each) == 1 else None
                 if part.name is not None and len(each) > 1:

@@ -85,8 +85,8 @@ class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
     >>> from scoreprism import FiniteModel
     >>> from scoreprism.ensembles import stagewise_decomposition
     >>> model = FiniteModel([0.25] * 4, [0.1, 0.3, 0.6, 0.9])
-    >>> found = stagewise_decomposition(model, [[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]])
-    >>> len(found.plot().axes_)
+    >>> result = stagewise_decomposition(model, [[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]])
+    >>> len(result.plot().axes_)
     2
     """
 
@@ -337,16 +337,16 @@ class StageRecalibrationDisplay(RecalibratedStagesDisplay[StageRecalibration]):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        found = self.result
-        before, after = found.loss, found.recalibrated_loss
+        result = self.result
+        before, after = result.loss, result.recalibrated_loss
         require_finite({"the stages": float(before.max())})
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
             fill = {"color": inks.term("reliability"), "alpha": 0.85, "linewidth": 0}
-            area = axes.fill_between(*widen(found.numbers, after, before), **fill)
-            self._lines(axes, inks, found.numbers, before, after, styles[0] if curve_kwargs else {})
+            area = axes.fill_between(*widen(result.numbers, after, before), **fill)
+            self._lines(axes, inks, result.numbers, before, after, styles[0] if curve_kwargs else {})
             ends = float(np.minimum(before, after).min()), float(np.maximum(before, after).max())
-            self.merged_ = self._marks(axes, inks, found._merging, ends, found.loss_name)
-            shown = 3 + bool(found._merging.size)
+            self.merged_ = self._marks(axes, inks, result._merging, ends, result.loss_name)
+            shown = 3 + bool(result._merging.size)
             words = ["loss", "recalibrated", "reliability", "merges over 1 %"]
             _explain(axes, inks, [*self.line_, area, self.merged_][:shown], words[:shown])
         return self

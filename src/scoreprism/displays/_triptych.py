@@ -107,8 +107,8 @@ class TriptychDisplay(CurveDisplay[Curve]):
             for title, panel, axes in zip(titles, panels, self.axes_, strict=True):
                 panel._folds_of = self._folds_of
                 panel.plot(axes, curve_kwargs=curve_kwargs)
-                if (mine := axes.get_legend()) is not None:
-                    mine.remove()
+                if (own_legend := axes.get_legend()) is not None:
+                    own_legend.remove()
                 axes.set_title(title, color=Inks.of(axes).ink)
                 axes.set_box_aspect(1)
                 self.line_ += panel.line_
@@ -157,7 +157,7 @@ class TriptychDisplay(CurveDisplay[Curve]):
 
 def _three(ax: Any) -> list[Canvas]:
     """Three axes that the user made."""
-    found = list(getattr(ax, "flat", ax)) if hasattr(ax, "__iter__") and not isinstance(ax, str) else [ax]
-    if len(found) != 3:
-        refuse("`ax` must be one Axes or three", f"{len(found)}", "For example plt.subplots(1, 3)[1].")
-    return [check_axes(one) for one in found]
+    given = list(getattr(ax, "flat", ax)) if hasattr(ax, "__iter__") and not isinstance(ax, str) else [ax]
+    if len(given) != 3:
+        refuse("`ax` must be one Axes or three", f"{len(given)}", "For example plt.subplots(1, 3)[1].")
+    return [check_axes(one) for one in given]

@@ -135,8 +135,8 @@ class MapInference(Drawable, Noted, TermTable):
     >>> from scoreprism.inference import map_inference
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(1000)
-    >>> found = map_inference(rng.random(1000) < s, s, calibrator="platt")
-    >>> found.terms["slope"] == found.calibrator.slope_, found.test.pvalue > 0.05
+    >>> result = map_inference(rng.random(1000) < s, s, calibrator="platt")
+    >>> result.terms["slope"] == result.calibrator.slope_, result.test.pvalue > 0.05
     (True, True)
     """
 
@@ -286,11 +286,11 @@ class MapInference(Drawable, Noted, TermTable):
         word = parse_choice(kind, MAP_SUMMARIES, "kind")
         how = parse_choice(method, ("profile", "delta"), "method")
         confidence = self.confidence_level if confidence_level is None else parse_confidence(confidence_level)
-        judged = get_loss(loss) if word == "reliability" else None
-        if judged is not None:
-            judged.require_classes(self._score)
-        functional = Functional(self._scheme, self._score, self._weight, make_rows(word, judged), word == "rms")
-        name = word if judged is None else f"reliability ({judged!s})"
+        chosen_loss = get_loss(loss) if word == "reliability" else None
+        if chosen_loss is not None:
+            chosen_loss.require_classes(self._score)
+        functional = Functional(self._scheme, self._score, self._weight, make_rows(word, chosen_loss), word == "rms")
+        name = word if chosen_loss is None else f"reliability ({chosen_loss!s})"
         near = not self.test.pvalue < 1.0 - confidence
         given = {"confidence_level": confidence, "z": self._quantile(confidence)}
         return summarise(functional, self._sandwich, name, how, near=near, **given)
@@ -304,7 +304,7 @@ class MapInference(Drawable, Noted, TermTable):
         dict
             Ready for JSON.
         """
-        found: dict[str, Any] = encode(
+        fields: dict[str, Any] = encode(
             {
                 "calibrator": self.calibrator.name,
                 "parameters": self._columns(),
@@ -318,7 +318,7 @@ class MapInference(Drawable, Noted, TermTable):
                 "findings": [one.to_dict() for one in self.findings],
             }
         )
-        return found
+        return fields
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -406,8 +406,8 @@ def map_inference(
     >>> rng = np.random.default_rng(1)
     >>> s = rng.random(2000)
     >>> y = rng.random(2000) < 1 / (1 + np.exp(-0.5 * np.log(s / (1 - s))))     # twice too confident
-    >>> found = map_inference(y, s, calibrator="temperature")
-    >>> bool(found.interval("temperature").low < 2 < found.interval("temperature").high)
+    >>> result = map_inference(y, s, calibrator="temperature")
+    >>> bool(result.interval("temperature").low < 2 < result.interval("temperature").high)
     True
     """
     confidence = parse_confidence(confidence_level)
@@ -432,7 +432,7 @@ def map_inference(
     _require_overlap(fitted)
     labels = tuple(str(label) for label in np.asarray(sample.classes).tolist())
     scheme = make_scheme(fitted, data, labels)
-    found = make_sandwich(scheme, fitted, data, clusters, small_sample=corrected)
+    sandwich = make_sandwich(scheme, fitted, data, clusters, small_sample=corrected)
     law = data.score
     certain = int(((law == 0.0) | (law == 1.0)).reshape(sample.n, -1).any(axis=1).sum())
     findings = [Finding("read_as", n=certain)] if certain else []
@@ -446,7 +446,7 @@ def map_inference(
         n_groups=None if clusters is None else int(clusters.max()) + 1,
         findings=(*scheme.findings, *findings),
         _scheme=scheme,
-        _sandwich=found,
+        _sandwich=sandwich,
         _score=law,
         _weight=np.ones(sample.n) if data.weight is None else data.weight,
     )

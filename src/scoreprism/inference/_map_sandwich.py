@@ -49,15 +49,15 @@ class Design:
         z, (feature, k, parameter) = self.features(score), self.links.T
         weights = np.zeros((z.shape[1], self.k))
         weights[feature, k] = theta[parameter]
-        found: FloatArray = z @ weights
-        return found
+        eta: FloatArray = z @ weights
+        return eta
 
     def gradient(self, score: FloatArray, count: int) -> FloatArray:
         """Derivatives of the log-odds with respect to `count` parameters, shape (n, K, p)."""
         z, (feature, k, parameter) = self.features(score), self.links.T
-        found = np.zeros((z.shape[0], self.k, count))
-        found[:, k, parameter] = z[:, feature]
-        return found
+        derivatives = np.zeros((z.shape[0], self.k, count))
+        derivatives[:, k, parameter] = z[:, feature]
+        return derivatives
 
 
 def _line_design(chart: Chart, columns: tuple[str, ...]) -> Design:
@@ -277,8 +277,8 @@ def make_sandwich(
         rows -= (weight / weight.sum())[:, None] * rows.sum(axis=0)
     if moving is not None:  # Platt's targets move with the share of events, which is estimated too
         rows += (weight * (data.y - data.rate) / data.total)[:, None] * drift
-    made = Sandwich(rows @ inverse, inverse, inverse @ meat @ inverse, 1.0, clusters)
-    influence = made.gather(made.influence)
+    sandwich = Sandwich(rows @ inverse, inverse, inverse @ meat @ inverse, 1.0, clusters)
+    influence = sandwich.gather(sandwich.influence)
     scale = np.sqrt(np.maximum(np.diag(meat), TINY))
     seen = int(np.linalg.matrix_rank(meat / np.outer(scale, scale), tol=1e-9, hermitian=True))  # of redundant ones
     units = influence.shape[0]
@@ -286,7 +286,7 @@ def make_sandwich(
         what = "rows" if clusters is None else "groups"
         refuse(f"{what} must be more than parameters", f"{units} {what} and {seen} parameters", "Pass more of them.")
     factor = _factor(weight.size, seen, None if clusters is None else units) if small_sample else 1.0
-    return Sandwich(made.influence, factor * influence.T @ influence, made.model, factor, clusters)
+    return Sandwich(sandwich.influence, factor * influence.T @ influence, sandwich.model, factor, clusters)
 
 
 def _factor(n: int, p: int, groups: int | None) -> float:

@@ -119,11 +119,11 @@ class Joined(GapCurve):
         return self.rows.unordered_units
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-        found = [curve.places() for curve in self.curves]
-        mass = np.concatenate([m * share for (m, _), share in zip(found, self.shares, strict=True)])
+        places = [curve.places() for curve in self.curves]
+        mass = np.concatenate([m * share for (m, _), share in zip(places, self.shares, strict=True)])
 
         def gaps(weight: FloatArray) -> FloatArray:
-            return np.concatenate([g(weight[pick]) for (_, g), pick in zip(found, self.picks, strict=True)])
+            return np.concatenate([g(weight[pick]) for (_, g), pick in zip(places, self.picks, strict=True)])
 
         return mass, gaps
 
@@ -142,12 +142,12 @@ def predicted_class_curve(rows: Rows, n_bins: object, strategy: object) -> Joine
 
     def make() -> Joined:
         top, best = top_label(rows)
-        found = [np.flatnonzero(best == k) for k in np.unique(best)]
-        weights = [None if rows.weight is None else rows.weight[held] for held in found]
-        parts = [Rows(top.law[i], top.y[i], weight, pool=False) for i, weight in zip(found, weights, strict=True)]
-        curves, shares = [BinCurve(part, binning) for part in parts], [float(rows.share[i].sum()) for i in found]
-        picks = [held[part.order] for held, part in zip(found, parts, strict=True)]
-        return Joined(rows, curves, shares, picks, f"{binning} within each of {len(found)} predicted classes")
+        members = [np.flatnonzero(best == k) for k in np.unique(best)]
+        weights = [None if rows.weight is None else rows.weight[held] for held in members]
+        parts = [Rows(top.law[i], top.y[i], weight, pool=False) for i, weight in zip(members, weights, strict=True)]
+        curves, shares = [BinCurve(part, binning) for part in parts], [float(rows.share[i].sum()) for i in members]
+        picks = [held[part.order] for held, part in zip(members, parts, strict=True)]
+        return Joined(rows, curves, shares, picks, f"{binning} within each of {len(members)} predicted classes")
 
     return rows.kept(("top-label", binning), make)
 
@@ -184,8 +184,8 @@ def fitter(smoother: Any) -> Fit:
         return smoother.fit_at
 
     def fit(x: FloatArray, y: FloatArray, weight: FloatArray, at: FloatArray) -> FloatArray:
-        held = weight > 0.0
-        x, codes, weight = x[held], y[held].astype(np.intp), weight[held]
+        has_weight = weight > 0.0
+        x, codes, weight = x[has_weight], y[has_weight].astype(np.intp), weight[has_weight]
         equal = bool((weight == weight[0]).all())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreOrderWarning)  # the sample has said it
@@ -216,10 +216,10 @@ def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = Fa
     """The curve of a smoother, shared by the metrics of a table."""
 
     def make() -> SmoothCurve:
-        found, label = parse_smoother(smoother)
+        fit, label = parse_smoother(smoother)
         label += "" if cv is None else f", cross-fitted (cv={cv})"
         label += "; density-weighted grid" if on_grid else ""
-        return SmoothCurve(rows, found, label, _folds(rows, cv), on_grid)
+        return SmoothCurve(rows, fit, label, _folds(rows, cv), on_grid)
 
     # what tells options apart while the rows are held: names and numbers by value, anything else by identity
     named = smoother if isinstance(smoother, str) else id(smoother)
@@ -261,12 +261,12 @@ class SmoothCurve(GapCurve):
         if self.fold is not None:
             return self._folded_places(fit)
         if self.on_grid:
-            at, held = density_grid(self.rows.law, self.rows.share)
+            at, mass = density_grid(self.rows.law, self.rows.share)
         else:
-            at, held = _spots(units.score, units.weight * units.size)
+            at, mass = _spots(units.score, units.weight * units.size)
         if isinstance(self.smoother, LocalRegression):
-            return held, _fit_pools(self.smoother, units.score, units.y, at)
-        return held, lambda weight: fit(units.score, units.y, weight, at) - at
+            return mass, _fit_pools(self.smoother, units.score, units.y, at)
+        return mass, lambda weight: fit(units.score, units.y, weight, at) - at
 
     def _folded_places(self, fit: Fit) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         """Gaps of the rows, averaged over neighbours: copies of a row stay in its fold."""
@@ -274,13 +274,13 @@ class SmoothCurve(GapCurve):
         x, y, fold = rows.law[order], rows.y[order].astype(np.float64), np.asarray(self.fold)[order]
         mass = rows.plain[order]
         starts = _starts(x, mass, _PLACES)
-        held = np.add.reduceat(mass, starts)
+        total = np.add.reduceat(mass, starts)
 
         def gaps(weight: FloatArray) -> FloatArray:
             gap = _fit_in_folds(fit, x, y, weight, fold) - x
-            return np.asarray(np.add.reduceat(mass * gap, starts) / held)
+            return np.asarray(np.add.reduceat(mass * gap, starts) / total)
 
-        return held / held.sum(), gaps
+        return total / total.sum(), gaps
 
     @property
     def units(self) -> Units:
@@ -312,9 +312,9 @@ def _starts(x: FloatArray, mass: FloatArray, places: int) -> IntArray:
 def _spots(x: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean score and mass of runs of neighbours; the two ends beside them, without mass, for the largest gap."""
     starts = _starts(x, mass, _PLACES)
-    held = np.add.reduceat(mass, starts)
-    at = np.concatenate([x[:1], np.add.reduceat(mass * x, starts) / held, x[-1:]])
-    return at, np.concatenate([[0.0], held / held.sum(), [0.0]])
+    total = np.add.reduceat(mass, starts)
+    at = np.concatenate([x[:1], np.add.reduceat(mass * x, starts) / total, x[-1:]])
+    return at, np.concatenate([[0.0], total / total.sum(), [0.0]])
 
 
 def _fit_pools(
@@ -558,13 +558,13 @@ def fixed_point(coefficients: FloatArray) -> float:
     kept = 0
     for _ in range(100):
         middle = low + (high - low) * above / (above - below) if above > 0.0 else 0.0
-        found = excess(middle)
-        if abs(found) <= 1e-13:  # the excess falls at least as fast as the width grows: so near is the fixed point
+        gap = excess(middle)
+        if abs(gap) <= 1e-13:  # the excess falls at least as fast as the width grows: so near is the fixed point
             break
-        if found > 0.0:  # false position; the height of an end that stays twice is halved (Illinois)
-            low, above, below, kept = middle, found, 0.5 * below if kept > 0 else below, 1
+        if gap > 0.0:  # false position; the height of an end that stays twice is halved (Illinois)
+            low, above, below, kept = middle, gap, 0.5 * below if kept > 0 else below, 1
         else:
-            high, below, above, kept = middle, found, 0.5 * above if kept < 0 else above, -1
+            high, below, above, kept = middle, gap, 0.5 * above if kept < 0 else above, -1
     return middle
 
 

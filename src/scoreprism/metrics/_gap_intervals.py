@@ -225,8 +225,8 @@ class ShapeInference(Inference):
 
 def squared_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[float, float]:
     """Ends of E(S − C)²."""
-    found = _decompose_brier(rows)._interval("reliability", confidence_level)
-    return found.low, found.high
+    reliability = _decompose_brier(rows)._interval("reliability", confidence_level)
+    return reliability.low, reliability.high
 
 
 def _calibrated(rows: Rows, confidence_level: float) -> bool:
@@ -246,12 +246,12 @@ def absolute_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[floa
     fits = None if chain is None else chain.levels[1].fits
     assert isinstance(fits, CellFits)  # noqa: S101 - random folds of two classes
     side = np.sign(fits.mean_law - rows.law)
-    found = side * (rows.y - rows.law)
-    error = math.sqrt(float(rows.share**2 @ (found - rows.mean(found)) ** 2))
+    gains = side * (rows.y - rows.law)
+    error = math.sqrt(float(rows.share**2 @ (gains - rows.mean(gains)) ** 2))
     low = (
         0.0
         if _calibrated(rows, confidence_level)
-        else rows.mean(found) - quantile(confidence_level, two_sided=True) * error
+        else rows.mean(gains) - quantile(confidence_level, two_sided=True) * error
     )
     return max(low, 0.0), math.sqrt(squared_ends(rows, confidence_level)[1])
 
@@ -268,8 +268,8 @@ class TreeCurve(GapCurve):
         """Weight of each outcome in each cell, (2, M, G)."""
         size = self._cells.center.size
         place = self.units.y.astype(np.intp) * size + self._cells.cell
-        found = [np.bincount(place, line, 2 * size).reshape(2, size) for line in weights]
-        return np.stack(found, axis=1).astype(np.float64)
+        counts = [np.bincount(place, line, 2 * size).reshape(2, size) for line in weights]
+        return np.stack(counts, axis=1).astype(np.float64)
 
     def _laws(self, masses: FloatArray) -> FloatArray:
         batch = Batch(self._cells.center, masses, self._whole[:, 0], self._cells.single)
@@ -294,13 +294,13 @@ def quantile_ends(norm: Norm) -> Callable[..., tuple[float, float]]:
 
     def ends(rows: Rows, confidence_level: float, n_resamples: int, random_state: object) -> tuple[float, float]:
         curve = rows.kept("tree curve", lambda: TreeCurve(rows))
-        found = GapInference(curve, norm, size_of(curve, norm), 1, "hull").interval(
+        hull = GapInference(curve, norm, size_of(curve, norm), 1, "hull").interval(
             confidence_level, n_resamples, random_state, None
         )
         if _calibrated(rows, confidence_level):
-            return 0.0, found.high
+            return 0.0, hull.high
         least = absolute_ends(rows, confidence_level)[0] if norm is largest else 0.0
-        return max(found.low, least), max(found.high, least)
+        return max(hull.low, least), max(hull.high, least)
 
     return ends
 

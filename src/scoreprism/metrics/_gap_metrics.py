@@ -57,11 +57,11 @@ def _smooth_estimate(
 ) -> Estimate:
     """A norm of a smoothed curve; as published (loess, in sample) with an interval by C itself."""
     curve = smooth_curve(rows, smoother, cv, on_grid=on_grid)
-    found = gap_estimate(name, curve, norm, power=power, default=default)
+    estimate = gap_estimate(name, curve, norm, power=power, default=default)
     if on_grid or cv is not None or not (isinstance(smoother, str) and smoother == "loess"):
-        return found  # a smoother of one's own keeps its resamples
-    inference = ShapeInference(rows, found._inference, float(found), ends_for_any_shape(norm))
-    return Estimate(float(found), name, found.method, inference)
+        return estimate  # a smoother of one's own keeps its resamples
+    inference = ShapeInference(rows, estimate._inference, float(estimate), ends_for_any_shape(norm))
+    return Estimate(float(estimate), name, estimate.method, inference)
 
 
 def _smece_estimate(name: str, rows: Rows, bandwidth: object, of: str = "") -> Estimate:

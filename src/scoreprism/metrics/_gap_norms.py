@@ -45,12 +45,12 @@ def plain_mean(parts: int = 1) -> Norm:
     """Mean of |g| over places that have mass, each counted once; of `parts` of as many places, the mean of theirs."""
 
     def counts(mass: FloatArray) -> FloatArray:
-        held = (mass > 0.0).reshape(parts, -1)
-        return np.asarray((held / (parts * held.sum(axis=1, keepdims=True))).ravel())
+        has_mass = (mass > 0.0).reshape(parts, -1)
+        return np.asarray((has_mass / (parts * has_mass.sum(axis=1, keepdims=True))).ravel())
 
     def reach(moved: float, mass: FloatArray) -> float:
-        held = mass > 0.0
-        return min(moved * float((counts(mass)[held] / mass[held]).max()), 1.0)
+        has_mass = mass > 0.0
+        return min(moved * float((counts(mass)[has_mass] / mass[has_mass]).max()), 1.0)
 
     return Norm(lambda gap, mass: np.abs(gap) @ counts(mass), reach=reach)
 
@@ -66,8 +66,8 @@ def quantile_norm(q: float) -> Norm:
         at = (reached < q - 1e-12).sum(axis=1)
         after = np.minimum((reached < q + 1e-12).sum(axis=1), mass.size - 1)
         line = np.arange(lines.shape[0])
-        found = 0.5 * (ranked[line, at] + ranked[line, after])
-        return np.asarray(found if gap.ndim == 2 else found[0])
+        middle = 0.5 * (ranked[line, at] + ranked[line, after])
+        return np.asarray(middle if gap.ndim == 2 else middle[0])
 
     # the median of a curve through one to three events is nearly that of none: docs/metrics.md
     return Norm(size, least=_MEDIAN if q <= 0.5 else 1)

@@ -97,14 +97,16 @@ def metric(
         ) -> Estimate:
             return of_rows(parse_rows(y_true, y_proba, sample_weight, pos_label, classes), **options)
 
-        made = cast("Any", public)
-        made.of_rows, made.options = of_rows, tuple(option.name for option in own)
+        metric_function = cast("Any", public)
+        metric_function.of_rows, metric_function.options = of_rows, tuple(option.name for option in own)
         signature = inspect.signature(public, follow_wrapped=False)
         outcomes, predictions, *shared, _ = signature.parameters.values()
-        made.__signature__ = signature.replace(parameters=[outcomes, predictions, *own, *shared])
-        made.__doc__ = inspect.cleandoc(function.__doc__ or "")
+        metric_function.__signature__ = signature.replace(parameters=[outcomes, predictions, *own, *shared])
+        metric_function.__doc__ = inspect.cleandoc(function.__doc__ or "")
         if returned is not None:
-            made.__doc__ = made.__doc__.replace(_EXAMPLES, f"Returns\n-------\nEstimate\n    {returned}\n\n{_EXAMPLES}")
-        return described(of_two=if_several is not None, **OPTIONS)(cast("Metric", made))
+            metric_function.__doc__ = metric_function.__doc__.replace(
+                _EXAMPLES, f"Returns\n-------\nEstimate\n    {returned}\n\n{_EXAMPLES}"
+            )
+        return described(of_two=if_several is not None, **OPTIONS)(cast("Metric", metric_function))
 
     return publish

@@ -268,9 +268,9 @@ def _placements(rows: Rows) -> tuple[float, float]:
     placed, means = [], []
     for own in (event, ~event):
         other = np.where(own, 0.0, share)
-        held = np.add.reduceat(other, starts)
-        before = np.cumsum(held) - held
-        placement = (before + 0.5 * held)[tie][own] / other.sum()
+        others = np.add.reduceat(other, starts)
+        before = np.cumsum(others) - others
+        placement = (before + 0.5 * others)[tie][own] / other.sum()
         weight = share[own] / share[own].sum()
         mean = min(max(float(weight @ placement), 0.0), 1.0)
         # with equal weights m/(m − 1) makes this DeLong's; (Σw)²/Σw² stands for m

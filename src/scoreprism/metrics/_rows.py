@@ -97,8 +97,8 @@ class Rows:
         """What `make` returns, made once for each key: metrics of one table share their curves."""
         if key not in self._kept:
             self._kept[key] = make()
-        found: Thing = self._kept[key]
-        return found
+        value: Thing = self._kept[key]
+        return value
 
     @cached_property
     def plain(self) -> FloatArray:

@@ -143,22 +143,22 @@ class MetricTable(Drawable, Noted, TermTable):
         frame
             One row per metric: its estimate, standard error, interval, p-value (NaN where there is no test) and method.
         """
-        said = [self._said(name) for name in self.names]
-        pvalues = [np.nan if one["pvalue"] is None else one["pvalue"] for one in said]
-        columns = self._columns() | {"pvalue": pvalues, "method": [one["method"] for one in said]}
+        details = [self._said(name) for name in self.names]
+        pvalues = [np.nan if one["pvalue"] is None else one["pvalue"] for one in details]
+        columns = self._columns() | {"pvalue": pvalues, "method": [one["method"] for one in details]}
         return make_frame(columns, backend or self._backend)
 
     def _said(self, name: str) -> dict[str, Any]:
         return {"pvalue": self.estimates[name].pvalue, "method": self.estimates[name].method}
 
     def _columns(self) -> dict[str, list[Any]]:
-        found = [self.intervals[name] for name in self.names]
+        intervals = [self.intervals[name] for name in self.names]
         return {
             "metric": list(self.names),
             "estimate": list(self.terms.values()),
             "std_error": list(self.std_error.values()),
-            "low": [interval.low for interval in found],
-            "high": [interval.high for interval in found],
+            "low": [interval.low for interval in intervals],
+            "high": [interval.high for interval in intervals],
         }
 
     def _title(self) -> str:
@@ -254,8 +254,8 @@ def evaluate(
             if metrics is not None:
                 raise
             findings.append(Finding("unavailable", subject=name, facts={"reason": str(error)}))
-    found = {name: _find_interval(value, confidence, count, seed) for name, value in estimates.items()}
-    return MetricTable(tuple(estimates), rows.backend, estimates, found, rows.n, confidence, tuple(findings))
+    intervals = {name: _find_interval(value, confidence, count, seed) for name, value in estimates.items()}
+    return MetricTable(tuple(estimates), rows.backend, estimates, intervals, rows.n, confidence, tuple(findings))
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:

@@ -91,8 +91,8 @@ def transport_cost(
     chosen = parse_choice(method, METHODS, "method")
     weight = parse_weights(sample_weight, s.shape[0], "y_proba")
     if weight is not None and not weight.all():
-        held = np.flatnonzero(weight)
-        s, g, weight = s[held], g[held], weight[held]
+        weighted = np.flatnonzero(weight)
+        s, g, weight = s[weighted], g[weighted], weight[weighted]
     equal = weight is None or bool((weight == weight[0]).all())
     weight = None if equal else weight
     order = f"Wasserstein distance of order {p}"
