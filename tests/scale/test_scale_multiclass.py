@@ -439,7 +439,7 @@ def _spoiled(column: str, value: Any, rows: int = 7) -> pl.DataFrame:
         (table(400).with_columns(fold=(pl.col("y") == "a").cast(pl.Int64)), {}, "every class must be outside of every fold"),
         (table(400), {"score": "p_a", "classes": ["a", "b"], "pos_label": "a"}, "classes and sample must come with one score"),
         (table(400).with_columns(y=pl.struct(P).map_elements(lambda r: max(r, key=r.get)[-1], return_dtype=pl.String)),
-         {}, "must have rows where the likeliest class did not happen"),
+         {}, "must have rows where the likeliest class did not occur"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(rows: pl.DataFrame, options: dict[str, Any], message: str) -> None:

@@ -1,6 +1,6 @@
-"""The same decomposition where the data lives: one pass in the engine that holds it, sums back, laws fitted to sums.
+"""Decompositions where the data lives: one pass in its engine, sums come back, laws are fitted to the sums.
 
-Names are loaded when they are first used: to look at the columns of files is light, to decompose is not.
+Names are loaded when first used: looking at the columns of files is light, decomposing is not.
 """
 
 from __future__ import annotations

@@ -31,15 +31,15 @@ from scoreprism.scale._expressions import (
     with_maps,
 )
 
-#: Rows that are looked at for a start.
+#: First rows, for a start.
 _HEAD = 10_000
-#: The common fit is near enough when a step is worth less than this in twice the log-likelihood: folds differ more.
+#: The common fit is near enough when a step gains less than this in twice the log-likelihood: folds differ by more.
 _NEAR = 0.05
 #: A fold's fit is done when what is left, in its standard errors, is less than this times √n: terms see it over n.
 _DONE = 1e-9
-#: Passes after which a fit is given up.
+#: Most passes of a fit.
 _PATIENCE = 40
-#: How far a sharpness (1/T) may go, as in memory, and by how much in one step.
+#: Bounds of a sharpness (1/T), as in memory, and its largest change in one step.
 _ENDS, _LEAP = (1e-6, 1e6), 8.0
 
 
@@ -67,41 +67,41 @@ class Scaling:
         return None
 
     @property
-    def vector(self) -> bool:
+    def is_vector(self) -> bool:
         """Whether every class has its own parameters."""
         return self.name != "temperature"
 
     def identity(self, k: int) -> FloatArray:
-        """The parameters that change nothing."""
-        return np.concatenate([np.ones(k), np.zeros(k)]) if self.vector else np.ones(1)
+        """Parameters that leave a score unchanged."""
+        return np.concatenate([np.ones(k), np.zeros(k)]) if self.is_vector else np.ones(1)
 
-    def map(self, theta: FloatArray, k: int, low: float | None = None, floor: float = 0.0) -> SoftmaxExpression:
-        """The map with these parameters."""
-        if self.vector:
+    def make_map(self, theta: FloatArray, k: int, low: float | None = None, floor: float = 0.0) -> SoftmaxExpression:
+        """Make the map with these parameters."""
+        if self.is_vector:
             return SoftmaxExpression(theta[:k], theta[k:], low, floor)
         return SoftmaxExpression(np.full(k, theta[0]), np.zeros(k), low, floor)
 
     def take_step(self, theta: FloatArray, step: FloatArray) -> FloatArray:
-        """A step on, a sharpness staying between its ends."""
-        if self.vector:
+        """Take a step, keeping a sharpness within its bounds."""
+        if self.is_vector:
             return theta - step
         low, high = max(_ENDS[0], theta[0] / _LEAP), min(_ENDS[1], theta[0] * _LEAP)
         return np.clip(theta - step, low, high)
 
     # ── derivatives ─────────────────────────────────────────────────────────────────────────────────
 
-    def slopes(self, f: int, c: int, k: int) -> list[nw.Expr]:
+    def build_slopes(self, f: int, c: int, k: int) -> list[nw.Expr]:
         """First derivatives of −log p_y, of map f at the log-probabilities c."""
         p, z = list_columns(f"m{f}", k), list_columns(f"z{c}", k)
-        if not self.vector:
+        if not self.is_vector:
             return [add_columns([a * b for a, b in zip(p, z, strict=True)]) - pick(z)]
         error = [a - (nw.col("y") == j).cast(nw.Float64) for j, a in enumerate(p)]
         return [*(a * b for a, b in zip(error, z, strict=True)), *error]
 
-    def curves(self, f: int, c: int, k: int) -> list[nw.Expr]:
+    def build_curves(self, f: int, c: int, k: int) -> list[nw.Expr]:
         """Second derivatives, those on and above the diagonal in the order of `_pairs`."""
         p, z = list_columns(f"m{f}", k), list_columns(f"z{c}", k)
-        if not self.vector:
+        if not self.is_vector:
             mean = add_columns([a * b for a, b in zip(p, z, strict=True)])
             return [add_columns([a * b * b for a, b in zip(p, z, strict=True)]) - mean * mean]
         entries = []
@@ -113,12 +113,12 @@ class Scaling:
         return entries
 
     def _pairs(self, k: int) -> list[tuple[int, int]]:
-        size = 2 * k if self.vector else 1
+        size = 2 * k if self.is_vector else 1
         return [(i, j) for i in range(size) for j in range(i, size)]
 
-    def matrix(self, entries: FloatArray, k: int) -> FloatArray:
-        """The symmetric matrix of second derivatives."""
-        size = 2 * k if self.vector else 1
+    def fill_matrix(self, entries: FloatArray, k: int) -> FloatArray:
+        """Fill the symmetric matrix of second derivatives."""
+        size = 2 * k if self.is_vector else 1
         curve = np.zeros((size, size))
         for (i, j), value in zip(self._pairs(k), entries, strict=True):
             curve[i, j] = curve[j, i] = value
@@ -127,21 +127,21 @@ class Scaling:
     def penalise(
         self, theta: FloatArray, slope: FloatArray, curve: FloatArray, k: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Derivatives with those of the ridge."""
+        """Add the derivatives of the ridge."""
         away = theta - self.identity(k)
         return slope + self.ridge * away, curve + self.ridge * np.eye(theta.size)
 
     # ── what depends on the rows of a fit ───────────────────────────────────────────────────────────
 
-    def floor(self, least: float, mass: float, k: int) -> float:
-        """How near to 0 the law of a map may come, from its smallest value on the rows it was fitted on."""
+    def find_floor(self, least: float, mass: float, k: int) -> float:
+        """The smallest probability a map may give, from the smallest one on the rows it was fitted to."""
         most = min(least_distance(mass), 0.5 / k)
-        return float(min(most, max(least, most**2 if self.vector else 1e-300)))
+        return float(min(most, max(least, most**2 if self.is_vector else 1e-300)))
 
 
 @dataclass(frozen=True)
 class ClassRequest:
-    """What was asked for, parsed as far as it can be without the data."""
+    """The arguments of `decompose` for several classes, parsed as far as possible without the data."""
 
     roles: ColumnRoles
     loss: ProperLoss
@@ -156,7 +156,7 @@ class ClassRequest:
 
 
 class ScalingFit:
-    """A fit in progress: `steps` yields after every pass over the data, then `maps` and `common` are there."""
+    """A fit in progress: `steps` yields after each pass over the data; at the end `maps` and `common` are set."""
 
     maps: list[SoftmaxExpression]  # of each fold, fitted without it
     common: FloatArray  # parameters fitted to all rows
@@ -165,14 +165,13 @@ class ScalingFit:
         self.rows, self.facts, self.home, self.scaling = rows, facts, home, scaling
         self.k, self.folds = rows.k, int(home.max()) + 1
         table = facts.table
-        self.worth = (
-            float(table["w"].sum() / table["w2"].sum()) if rows.roles.has_weights else 1.0
-        )  # Kish, as in memory
+        # Kish's factor, as in memory
+        self.worth = float(table["w"].sum() / table["w2"].sum()) if rows.roles.has_weights else 1.0
         self.lows = [self._find_low(home != f) for f in range(self.folds)]
-        if not scaling.vector:
+        if not scaling.is_vector:
             self._require_errors()
 
-    # ── what the first pass told ────────────────────────────────────────────────────────────────────
+    # ── facts of the first pass ─────────────────────────────────────────────────────────────────────
 
     def _mass(self, lines: Any) -> float:
         return float(self.facts.table["w"][lines].sum()) * self.worth
@@ -185,12 +184,12 @@ class ScalingFit:
         return max(0.5 * least if zeros else min(least, least_distance(self._mass(lines))), 1e-290)
 
     def _require_errors(self) -> None:
-        """A sharpness has a best value only if what happened was not always what had the largest probability."""
+        """A sharpness has a best value only if the outcome was not always the likeliest class."""
         for f in range(self.folds):
             lines = self.home != f
             if self.facts.table["worst"][lines].min() >= 0.0 and self.facts.table["best"][lines].max() > 0.0:
                 refuse(
-                    "`calibrator`='temperature' must have rows where the likeliest class did not happen",
+                    "`calibrator`='temperature' must have rows where the likeliest class did not occur",
                     f"none outside of fold number {f}",
                     "Use `calibrator`='vector', or 'auto'.",
                 )
@@ -198,7 +197,7 @@ class ScalingFit:
     # ── passes ──────────────────────────────────────────────────────────────────────────────────────
 
     def steps(self) -> Iterator[None]:
-        """One pass after the other."""
+        """Fit, one pass after the other."""
         theta = self._find_start()
         slope, curve = np.zeros(0), np.zeros(0)
         best, on, value = theta, theta, np.inf
@@ -207,7 +206,7 @@ class ScalingFit:
             yield
             ridged = 0.5 * self.scaling.ridge * float(((theta - self.scaling.identity(self.k)) ** 2).sum())
             new = float(loss.sum()) + ridged
-            if new > value * (1.0 + 1e-12):  # too far: half of the step
+            if new > value * (1.0 + 1e-12):  # too far: halve the step
                 theta = 0.5 * (theta + best)
                 continue
             best, value = theta, new
@@ -234,7 +233,7 @@ class ScalingFit:
             slopes, fresh, least = self._pass_folds(thetas, curved=curved)
             curves = fresh if fresh is not None else curves
             yield
-            floors = [self.scaling.floor(least[f], self._mass(self.home != f), self.k) for f in without]
+            floors = [self.scaling.find_floor(least[f], self._mass(self.home != f), self.k) for f in without]
             sizes, on = np.zeros(self.folds), []
             for f in without:
                 step, sizes[f] = _step_newton(*self.scaling.penalise(thetas[f], slopes[f], curves[f], self.k))
@@ -252,19 +251,19 @@ class ScalingFit:
         matter = table["zeros"].any() or float(table["least"].min()) < max(self.lows)
         lows = self.lows if matter else [None] * self.folds  # no probability is below any of them
         parts = zip(thetas, lows, floors, strict=True)
-        self.maps = [self.scaling.map(own, self.k, low, floor) for own, low, floor in parts]
+        self.maps = [self.scaling.make_map(own, self.k, low, floor) for own, low, floor in parts]
 
     def _pass_common(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Loss, first and second derivatives of each fold at common parameters."""
         whole = slice(None)
         low = self._find_low(whole) if self.facts.table["zeros"].any() else None
-        slopes, curves = (make(0, 0, self.k) for make in (self.scaling.slopes, self.scaling.curves))
+        slopes, curves = (make(0, 0, self.k) for make in (self.scaling.build_slopes, self.scaling.build_curves))
         columns = {"loss": 0.0 - build_log_hit(0, self.k)}
         columns |= {f"g{i}": one for i, one in enumerate(slopes)} | {f"c{i}": one for i, one in enumerate(curves)}
-        table = self._sum_by_fold([self.scaling.map(theta, self.k, low)], columns)
+        table = self._sum_by_fold([self.scaling.make_map(theta, self.k, low)], columns)
         g = self._read_folds(table, [f"g{i}" for i in range(len(slopes))])
         c = self._read_folds(table, [f"c{i}" for i in range(len(curves))])
-        matrices = np.stack([self.scaling.matrix(line, self.k) for line in c])
+        matrices = np.stack([self.scaling.fill_matrix(line, self.k) for line in c])
         return self._read_folds(table, ["loss"])[:, 0], g, matrices
 
     def _pass_folds(
@@ -272,13 +271,13 @@ class ScalingFit:
     ) -> tuple[FloatArray, list[FloatArray] | None, FloatArray]:
         """First derivatives of each fold's fit (with `curved` the second too), and the smallest value of its law."""
         lows = self.lows if self.facts.table["zeros"].any() else [None] * self.folds
-        maps = [self.scaling.map(theta, self.k, low) for theta, low in zip(thetas, lows, strict=True)]
+        maps = [self.scaling.make_map(theta, self.k, low) for theta, low in zip(thetas, lows, strict=True)]
         columns: dict[str, nw.Expr] = {}
         size, count = thetas[0].size, 0
         for f, c in enumerate(number_charts(maps)):
-            columns |= {f"g{f}_{i}": one for i, one in enumerate(self.scaling.slopes(f, c, self.k))}
+            columns |= {f"g{f}_{i}": one for i, one in enumerate(self.scaling.build_slopes(f, c, self.k))}
             if curved:
-                second = self.scaling.curves(f, c, self.k)
+                second = self.scaling.build_curves(f, c, self.k)
                 columns |= {f"c{f}_{i}": one for i, one in enumerate(second)}
                 count = len(second)
         least = {f"least{f}": nw.min_horizontal(*list_columns(f"m{f}", self.k)) for f in range(self.folds)}
@@ -291,13 +290,13 @@ class ScalingFit:
             low[f] = self._read_folds(table, [f"least{f}"], weighted=False)[others].min()
             if curved:
                 entries = self._read_folds(table, [f"c{f}_{i}" for i in range(count)])[others].sum(axis=0)
-                own.append(self.scaling.matrix(entries, self.k))
+                own.append(self.scaling.fill_matrix(entries, self.k))
         return g, own if curved else None, low
 
     def _sum_by_fold(
         self, maps: Sequence[SoftmaxExpression], columns: dict[str, nw.Expr], least: dict[str, nw.Expr] | None = None
     ) -> dict[str, Any]:
-        """Sums by fold, weighted; and minima."""
+        """Sum columns by fold, weighted, and take minima."""
         k, w = self.k, nw.col("w") if self.rows.roles.has_weights else None
         summands = {f"s_{name}": value if w is None else w * value for name, value in columns.items()}
         how = dict.fromkeys(summands, "sum") | {f"s_{name}": "min" for name in least or {}}
@@ -309,14 +308,14 @@ class ScalingFit:
         return group_rows(self.rows.frame, build, ["home"], how)
 
     def _read_folds(self, table: dict[str, Any], names: Sequence[str], *, weighted: bool = True) -> FloatArray:
-        """Columns of a small result, a line per fold."""
+        """Read columns of a small result, a line per fold."""
         columns = np.zeros((self.folds, len(names)))
         for i, name in enumerate(names):
             columns[table["home"].astype(np.intp), i] = table[f"s_{name}"]
         return columns * self.worth if weighted else columns
 
     def _find_start(self) -> FloatArray:
-        """What the first rows say, if all classes are among them; it only has to be near."""
+        """Start from a fit to the first rows, if they hold all classes."""
         names = [f"p0_{j}" for j in range(self.k)]
         head = fetch(self.rows.frame.select("y", *names).head(_HEAD))
         codes = head["y"].astype(np.intp)
@@ -324,7 +323,7 @@ class ScalingFit:
             return self.scaling.identity(self.k)
         law = np.column_stack([head[name] for name in names]).astype(np.float64)
         data = FitRows(law, codes, None, self.k, "probability")
-        if self.scaling.vector:
+        if self.scaling.is_vector:
             weights = VectorScalingCalibrator(ridge=self.scaling.ridge)._fit(data).weights  # type: ignore[attr-defined]
             return np.concatenate([np.diag(weights[:-1]), weights[-1]])
         return np.array([TemperatureCalibrator()._fit(data).sharpness])  # type: ignore[attr-defined]

@@ -94,7 +94,7 @@ def _fit(
     ready = with_home(rows, labels)
     fitting = ScalingFit(ready, facts, home, request.scaling)
     passes = 2 + sum(1 for _ in track(fitting.steps(), _EXPECTED, "passes over the data"))
-    maps, common = fitting.maps, request.scaling.map(fitting.common, rows.k)
+    maps, common = fitting.maps, request.scaling.make_map(fitting.common, rows.k)
     parameters = {"slopes": common.slope.tolist(), "intercepts": common.intercept.tolist()}
     loss, sums = request.loss, _sum_terms(ready, maps, request.loss, request.clip)
     how = {"laws": ["C = P(Y | S)"], "folds": len(maps), "passes": passes}

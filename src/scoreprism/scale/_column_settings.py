@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -104,13 +104,15 @@ class ColumnRoles:
         named = {role: name for role, name in rest.items() if name is not None}
         return {"target": self.target, **self.law_columns, **named, **segments}
 
-    def rename(self, names: Mapping[str, str]) -> ColumnRoles:
+    def rename(self, names: Mapping[str, str]) -> Self:
         """The same roles for renamed columns."""
         single = ("target", "sample_weight", "time", "fold")
         changed: dict[str, Any] = {role: names.get(getattr(self, role), getattr(self, role)) for role in single}
         laws = {level: tuple(names[name] for name in columns) for level, columns in self.laws.items()}
         return replace(self, **changed, laws=laws, segments=tuple(names[name] for name in self.segments))
 
+
+Roles = TypeVar("Roles", bound=ColumnRoles)
 
 #: Settings that are written to JSON unchanged.
 _KEPT = ("cells", "clip", "sample_weight", "time", "period", "fold", "fold_hash", "pos_label")
@@ -219,7 +221,7 @@ def _parse_segments(segments: object) -> tuple[str, ...]:
 _NO_LABELS = (nw.Binary, nw.Duration, nw.Object)
 
 
-def check_columns(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
+def check_columns(schema: Schema, roles: Roles) -> Roles:
     """Refuse missing columns and types that do not fit their roles; return the roles with the period."""
     require_columns(schema, roles)
     for role, name in roles.label_columns.items():
@@ -251,17 +253,17 @@ def require_columns(schema: Schema, roles: ColumnRoles) -> None:
 
 
 @dataclass
-class Seen:
+class Agreement:
     """What the files of one call must agree on."""
 
     kinds: dict[str, str] = field(default_factory=dict)  # kind of values in each column of labels
     others: set[Any] = field(default_factory=set)  # labels of the target other than the event
 
-    def copy(self) -> Seen:
+    def copy(self) -> Agreement:
         """A copy, to go back to."""
-        return Seen(dict(self.kinds), set(self.others))
+        return Agreement(dict(self.kinds), set(self.others))
 
-    def require_alike(self, schema: Schema, roles: ColumnRoles) -> ColumnRoles:
+    def require_alike(self, schema: Schema, roles: ColumnRoles) -> None:
         """Refuse labels that are numbers in one file and text in another: they would be different segments."""
         labels = [name for name in (*roles.segments, roles.time, roles.fold) if name is not None]
         labels += [roles.target] if roles.pos_label is not None else []
@@ -274,9 +276,8 @@ class Seen:
                     f"{name!r} with {known} in some and {kind} in others",
                     "Cast it when the files are written, or pass a frame.",
                 )
-        return roles
 
-    def label(self, labels: Iterable[Any], roles: ColumnRoles) -> None:
+    def require_two(self, labels: Iterable[Any], roles: ColumnRoles) -> None:
         """Refuse a target with more than one label besides the event."""
         self.others |= set(labels)
         if len(self.others) > 1:
@@ -324,7 +325,7 @@ def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
         )
 
 
-def parse_period(schema: Schema, roles: ColumnRoles) -> ColumnRoles:
+def parse_period(schema: Schema, roles: Roles) -> Roles:
     """Parse the length of a period: a month by default for dates, none for other columns."""
     if roles.time is None:
         if roles.period is not None:

@@ -19,7 +19,7 @@ from scoreprism.scale._class_rows import find_facts, read_rows
 from scoreprism.scale._class_sample import SAMPLE, decompose_sample
 from scoreprism.scale._class_scaling import ClassRequest, Scaling
 from scoreprism.scale._class_terms import decompose_all_rows
-from scoreprism.scale._column_settings import ColumnRoles, Seen, Settings, check_columns, has_name, parse_roles
+from scoreprism.scale._column_settings import Agreement, ColumnRoles, Settings, check_columns, has_name, parse_roles
 from scoreprism.scale._engine_pass import Scan, refuse_empty, require_few_groups, sum_rows
 from scoreprism.scale._engines import (
     EngineError,
@@ -125,14 +125,14 @@ def aggregate(
         laws, target=target, cv=cv, fold_column=fold_column, fold_key=fold_key, sample_weight=sample_weight,
         segments=segments, time=time, period=period, pos_label=pos_label,
     )  # fmt: skip
-    count, distance = parse_cells(cells), parse_clip(clip, 2)
+    settings = Settings(**vars(roles), losses=losses, cells=parse_cells(cells), clip=parse_clip(clip, 2))
     if verify_checksums:
         verify_files(data, roles.columns.values())
     total: Sums | None = None
-    seen = Seen()
+    agreement = Agreement()
     frames, many = list_parts(data, engine)
     for part in track(frames, many, "sums of files" if many > 1 else "sums"):
-        sums = _sum_part(part, roles, losses, count, distance, seen)
+        sums = _sum_part(part, settings, agreement)
         total = sums if total is None else total + sums
         require_few_groups(total)
     assert total is not None  # noqa: S101 - there is at least one part
@@ -273,18 +273,16 @@ def _list_names(*given: str | Sequence[str] | None) -> list[str]:
 # ── one column of scores: sums, file by file ────────────────────────────────────────────────────────
 
 
-def _sum_part(
-    part: SourcePart, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
-) -> Sums:
+def _sum_part(part: SourcePart, settings: Settings, agreement: Agreement) -> Sums:
     """Sum one frame; a text file is read again with types inferred from all rows if the first ones misled."""
-    before = seen.copy()
+    before = agreement.copy()
     try:
-        return _sum_frame(part.frame, roles, losses, cells, clip, seen)
+        return _sum_frame(part.frame, settings, agreement)
     except InputError as error:
         if part.again is None or not isinstance(error, EngineError):
             raise _name_file(error, part) from None
-    seen.kinds, seen.others = before.kinds, before.others
-    return _sum_part(SourcePart(part.again(), part.path), roles, losses, cells, clip, seen)
+    agreement.kinds, agreement.others = before.kinds, before.others
+    return _sum_part(SourcePart(part.again(), part.path), settings, agreement)
 
 
 def _name_file(error: InputError, part: SourcePart) -> InputError:
@@ -292,15 +290,13 @@ def _name_file(error: InputError, part: SourcePart) -> InputError:
     return type(error)(f"{error} This is about the file {part.path!r}.") if part.path else error
 
 
-def _sum_frame(
-    frame: Any, roles: ColumnRoles, losses: tuple[ProperLoss, ...], cells: int, clip: float | None, seen: Seen
-) -> Sums:
-    frame = to_arrow(frame, roles.columns.values())
+def _sum_frame(frame: Any, settings: Settings, agreement: Agreement) -> Sums:
+    frame = to_arrow(frame, settings.columns.values())
     schema = read_schema(wrap(frame))
-    checked = seen.require_alike(schema, check_columns(schema, roles))
+    settings = check_columns(schema, settings)
+    agreement.require_alike(schema, settings)
     lazy, names = rename_columns(frame)
-    settings = Settings(**vars(checked), losses=losses, cells=cells, clip=clip)
-    return sum_rows(Scan(lazy, lazy.collect_schema(), checked.rename(names), settings), seen)
+    return sum_rows(Scan(lazy, lazy.collect_schema(), settings.rename(names), settings), agreement)
 
 
 # ── one column of scores for each class ─────────────────────────────────────────────────────────────
@@ -410,6 +406,6 @@ def _require_fit(scaling: Scaling, roles: ColumnRoles, loss: ProperLoss, form: s
         refuse(f"`loss` must be one that engines evaluate ({known})", str(loss), remedy)
     if form == "plugin":
         refuse("`form` must be 'debiased' or 'difference' without rows", "'plugin'", remedy)
-    if scaling.vector and len(roles.laws["S"]) > _MOST_VECTOR:
+    if scaling.is_vector and len(roles.laws["S"]) > _MOST_VECTOR:
         what = f"`calibrator`='vector' must have at most {_MOST_VECTOR} classes"
         refuse(what, f"{len(roles.laws['S'])}", "Use `calibrator`='temperature', or 'auto', which fits to a sample.")

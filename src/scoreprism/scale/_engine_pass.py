@@ -17,9 +17,9 @@ from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.scale._column_settings import (
     MOST_WEIGHT,
+    Agreement,
     ColumnRoles,
     Schema,
-    Seen,
     Settings,
     are_keys_valid,
     cast_number,
@@ -76,7 +76,7 @@ class Scan:
         return [*self.roles.key_names, *(["fold"] if self.roles.fold is not None else [])]
 
 
-def sum_rows(scan: Scan, seen: Seen) -> Sums:
+def sum_rows(scan: Scan, agreement: Agreement) -> Sums:
     """Sum the rows of a frame by distinct score if there are few, otherwise by cell."""
     with translate_errors("the engine must be able to read the data", "Check the columns."):
         rows = _select_rows(scan)
@@ -86,7 +86,7 @@ def sum_rows(scan: Scan, seen: Seen) -> Sums:
         if not exact:
             cell, outcome = np.divmod(table["key"], 3)
             table |= {"key": np.where(table["key"] < 0, table["key"], cell), "y": outcome - 1}
-        _refuse_bad(table, table["key"] == _BAD, scan, seen)
+        _refuse_bad(table, table["key"] == _BAD, scan, agreement)
     return _make_sums(table, scan, exact=exact)
 
 
@@ -352,15 +352,15 @@ def _require_few(groups: int, settings: Settings) -> None:
         )
 
 
-def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], scan: Scan, seen: Seen) -> None:
+def _refuse_bad(table: dict[str, NDArray[Any]], bad: NDArray[np.bool_], scan: Scan, agreement: Agreement) -> None:
     """Refuse rows that cannot be summed, and outcomes with three labels."""
     if bad.any():
         _explain(int(table["n"].sum()), scan)
     if scan.roles.pos_label is not None:
-        seen.label(_find_other_labels(scan), scan.settings)
+        agreement.require_two(_find_other_labels(scan), scan.settings)
         return
     has_weight = table["key"] >= 0  # rows without weight are not grouped by outcome
-    seen.label([label for label in (-1, 0) if (has_weight & (table["y"] == label)).any()], scan.settings)
+    agreement.require_two([label for label in (-1, 0) if (has_weight & (table["y"] == label)).any()], scan.settings)
 
 
 def _find_other_labels(scan: Scan) -> set[Any]:
