@@ -132,7 +132,7 @@ def test_laws_that_name_columns_beside_laws_that_do_not():
     ten = np.array([2, 10])[CODES]
     chain = Chain(ten, [Level("S", pd.DataFrame({"2": 1 - P, "10": P})), Level("C", positional)])
     assert chain.decompose("brier").level_losses.mean(axis=0) == pytest.approx([TRUTH, TRUTH], abs=1e-14)
-    with pytest.raises(LabelError, match="laws with and without"):
+    with pytest.raises(LabelError, match="probabilities with and without"):
         Chain(ten, [Level("S", pd.DataFrame({"10": P, "2": 1 - P})), Level("C", positional)])
 
 
@@ -141,7 +141,7 @@ def test_ordered_categories_set_the_order():
     law = np.stack([1 - P, P], axis=1)
     for y in (words, pd.Series(words), pl.Series(np.array(["b", "a"])[CODES], dtype=pl.Enum(["b", "a"]))):
         assert risk(y, law) == pytest.approx(TRUTH, abs=1e-14)
-    with pytest.raises(LabelError, match="laws with and without"):
+    with pytest.raises(LabelError, match="probabilities with and without"):
         Chain(pd.Series(words), [Level("S", pd.DataFrame({"a": P, "b": 1 - P})), Level("C", law)])
 
 
