@@ -236,7 +236,7 @@ def test_refusals(engine):
     make, _ = ENGINES[engine]
     frame, (calibrator, _) = make({"score": [0.5], "Calibrated": [0.5]}), fitted("platt")
     cases = [
-        ({"score": "scor"}, "score must be a column of the frame ('score', 'Calibrated'); got 'scor'. Did you mean 'score'?"),
+        ({"score": "scor"}, "score must name a column of the data; got 'scor'. Did you mean 'score'? There are score, Calibrated."),
         ({"score": "score", "name": "score"}, "name must be new to the frame; got 'score' beside the column 'score'. Pass another name=."),
         ({"score": "score"}, "name must be new to the frame; got 'calibrated' beside the column 'Calibrated'. Pass another name=."),
         ({"score": "score", "name": ""}, "name must be the name of the new column; got ''. For example 'calibrated'."),
@@ -251,7 +251,7 @@ def test_what_cannot_be_applied():
     frame = pl.LazyFrame({"s": [0.5], "word": ["0.5"]})
     calibrator, _ = fitted("platt")
     with pytest.raises(
-        InputError, match=r"^the column 'word' must hold numbers; got String\. Cast it to double precision first\.$"
+        InputError, match=r"^score must hold numbers; got column 'word' of type String\. Cast it to a number"
     ):
         apply(frame, calibrator, score="word")
     with pytest.raises(InputError, match=r"^frame must be a dataframe narwhals knows; got list\."):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +11,13 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.checks import listed, refuse
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.binary_map import RANGES
 from scoreprism._maps.formula import ExprTerm, Form, FormulaTerm, SqlTerm, literal, named
 from scoreprism.calibrators import Calibrator
+from scoreprism.scale._column_settings import require_column
 
 #: Up to so many pieces, nested CASEs are as fast as a search through lists, also to compile in Spark.
 _FEW = 8
@@ -102,16 +102,10 @@ def _open(frame: Any) -> Any:
 def _check_names(frame: Any, score: object, name: object) -> None:
     """Require a numeric column and a new name; SQL engines ignore case."""
     schema = frame.collect_schema()
-    columns = list(schema)
-    if not isinstance(score, str) or score not in columns:
-        near = difflib.get_close_matches(str(score), columns, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
-        refuse(f"`score` must be a column of the frame ({listed(map(repr, columns), 12)})", repr(score), hint)
-    if not schema[score].is_numeric():
-        refuse(f"the column {score!r} must hold numbers", str(schema[score]), "Cast it to double precision first.")
+    require_column(schema, "score", score, numeric=True)
     if not isinstance(name, str) or not name:
         refuse("`name` must be the name of the new column", repr(name), "For example 'calibrated'.")
-    taken = [column for column in columns if str(column).casefold() == name.casefold()]
+    taken = [column for column in schema if str(column).casefold() == name.casefold()]
     if taken:
         refuse("`name` must be new to the frame", f"{name!r} beside the column {taken[0]!r}", "Pass another `name`=.")
 

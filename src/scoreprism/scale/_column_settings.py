@@ -231,21 +231,25 @@ def check_columns(schema: Schema, roles: Roles) -> Roles:
     return parse_period(schema, roles)
 
 
+def require_column(schema: Schema, role: str, name: object, *, numeric: bool) -> None:
+    """Refuse a column that is missing, or that is not numeric."""
+    if not isinstance(name, str):
+        refuse(f"{mark(role)} must be the name of a column", plain(name), f"There are {listed(schema, 20)}.")
+    if name not in schema:
+        near = difflib.get_close_matches(name, schema, 3, 0.6)
+        hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
+        refuse(f"{mark(role)} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
+    if numeric and not schema[name].is_numeric():
+        is_boolean = schema[name] == nw.Boolean and role != "sample_weight"
+        remedy = "Pass a probability." if is_boolean else "Cast it to a number first."
+        refuse(f"{mark(role)} must hold numbers", f"column {name!r} of type {schema[name]}", remedy)
+
+
 def require_columns(schema: Schema, roles: ColumnRoles) -> None:
     """Refuse missing columns, probabilities and weights that are not numeric, and columns with two roles."""
-    columns, numeric = roles.columns, {"sample_weight", *roles.law_columns}
+    columns = roles.columns
     for role, name in columns.items():
-        if not isinstance(name, str):
-            refuse(f"{mark(role)} must be the name of a column", plain(name), f"There are {listed(schema, 20)}.")
-        if name not in schema:
-            near = difflib.get_close_matches(name, schema, 3, 0.6)
-            hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
-            refuse(f"{mark(role)} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
-    for role, name in columns.items():
-        if role in numeric and not schema[name].is_numeric():
-            truth = schema[name] == nw.Boolean and role != "sample_weight"
-            remedy = "A probability is meant." if truth else "Cast it to a number first."
-            refuse(f"{mark(role)} must hold numbers", f"column {name!r} of type {schema[name]}", remedy)
+        require_column(schema, role, name, numeric=role == "sample_weight" or role in roles.law_columns)
     names = list(columns.values())
     shared = [name for name in names if names.count(name) > 1]
     if shared:

@@ -188,7 +188,7 @@ class ClassDecomposition(ScaledDecomposition):
     >>> rows = pl.DataFrame({f"p_{k}": law[:, k] for k in range(3)})
     >>> rows = rows.with_columns(y=(rng.random((5000, 1)) > law.cumsum(axis=1)).sum(axis=1), id=np.arange(5000))
     >>> d = scale.decompose(
-    ...     rows, target="y", score=["p_0", "p_1", "p_2"], loss="log", calibrator="temperature", key="id"
+    ...     rows, target="y", score=["p_0", "p_1", "p_2"], loss="log", calibrator="temperature", fold_key="id"
     ... )
     >>> d.n == d.rows_in_all, bool(abs(d.parameters["slopes"][0] - 1) < 0.1)
     (True, True)
