@@ -91,7 +91,7 @@ def optional(parse: Rule) -> Rule:
 
 
 def parse_distance(value: object, name: str) -> str | float:
-    """How far a fitted law stays from 0 and 1; "auto" is 1/(2n)."""
+    """How far fitted probabilities stay from 0 and 1; "auto" is 1/(2n)."""
     if isinstance(value, str):
         return parse_choice(value, ("auto",), name)
     return parse_number(value, name, "'auto' or a distance of at least 0 and below 1/2", lambda v: 0.0 <= v < 0.5)
@@ -176,10 +176,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Scores of held-out rows: rows the model that made them was not trained on. Of two columns of
             probabilities the second is used; pass logits if scores come nearer to 1 than 1e-16.
         y : array-like of shape (n,)
-            Outcomes; any labels. One column of scores speaks of the label that sorts last.
+            Outcomes; any labels. One column of scores is the probability of the label that sorts last.
         sample_weight : array-like of shape (n,), optional
-            Nonnegative weights; a row of weight 2 counts as two rows. Weights whose sum is no number of rows (below
-            2⁻⁵³ or above 2⁵³) are scaled to sum to it, with a warning.
+            Nonnegative weights; a row of weight 2 counts as two rows. Weights whose sum cannot be a number of rows
+            (below 2⁻⁵³ or above 2⁵³) are scaled to sum to n, with a warning.
 
         Returns
         -------
@@ -225,7 +225,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         scores : array-like of shape (n,), (n, 1), (n, 2) or (n, K)
             Scores of the width and kind the map was fitted on; one-dimensional scores of two classes are
-            always understood.
+            always accepted.
 
         Returns
         -------
@@ -277,7 +277,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The fitted map as plain numbers and words.
+        The fitted map as plain numbers and strings.
 
         Returns
         -------
@@ -324,7 +324,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Name of the column that holds the score of ``classes_[1]``, of the kind the map was fitted on. A dot
             separates a table from its column.
         quote : str, default='"'
-            What quotes names: ``"`` in DuckDB, PostgreSQL, Snowflake; a backtick in Spark, BigQuery, MySQL.
+            Quote character for names: ``"`` in DuckDB, PostgreSQL, Snowflake; a backtick in Spark, BigQuery, MySQL.
         number : str, default="DOUBLE"
             The type of double precision: ``DOUBLE PRECISION`` in PostgreSQL, ``FLOAT64`` in BigQuery.
 
@@ -360,7 +360,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         narwhals.Expr
-            P(Y = ``classes_[1]``); nothing (null, in pandas NaN) where the score is missing or not of its kind.
+            P(Y = ``classes_[1]``); null (NaN in pandas) where the score is missing or not of its kind.
 
         Notes
         -----
@@ -374,7 +374,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return term.expr
 
     def _require_column(self, column: object) -> None:
-        """A name for what a fitted map is a formula of."""
+        """Refuse a missing or empty column name."""
         check_is_fitted(self)
         if not isinstance(column, str) or not column:
             refuse("`column` must be the name of a column", repr(column), "For example 'score'.")
@@ -400,7 +400,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ── the border ──────────────────────────────────────────────────────────────────────────────────
 
     def _law(self, scores: ArrayLike) -> FloatArray:
-        """The recalibrated law, (n,) for two classes."""
+        """Recalibrated probabilities, (n,) for two classes."""
         check_is_fitted(self)
         table = self._read(scores, reset=False)
         return self.map_(self._score(table, len(self.classes_)))
@@ -484,7 +484,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return False
 
     def _fit_many(self, batch: Batch) -> FloatArray:
-        """The laws of many training sets at the centers of their cells, (M, G); one by one by default."""
+        """Fitted probabilities of many training sets at the centers of their cells, (M, G); one by one by default."""
         shared = self._shared(batch.everything)
         return np.stack([copy(shared)._fit(batch.part(m))(batch.center) for m in range(batch.total.size)])
 
@@ -534,7 +534,7 @@ def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrato
     Returns
     -------
     Calibrator
-        Not fitted, unless it came so.
+        Unfitted, unless a fitted one was passed.
 
     Examples
     --------
@@ -556,12 +556,12 @@ def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrato
 
 def from_dict(data: dict[str, Any]) -> Calibrator:
     """
-    A fitted calibrator from what `Calibrator.to_dict` gave.
+    A fitted calibrator from the dictionary that `Calibrator.to_dict` returned.
 
     Parameters
     ----------
     data : dict
-        Numbers and words.
+        Plain numbers and strings.
 
     Returns
     -------

@@ -23,7 +23,7 @@ _SHARPEST, _FLATTEST = 1e6, 1e-6
 @with_parameters
 class IdentityCalibrator(Calibrator):
     """
-    No recalibration: the law of the score itself.
+    No recalibration: the score itself.
 
     Scores come back as they are (softmax for logits), with 0 and 1 kept: the one map that does not move them.
 
@@ -51,8 +51,8 @@ class PlattCalibrator(Calibrator):
     Logistic regression on the logit of the score: ``logit C = slope · logit S + intercept``.
 
     The maximum-likelihood fit, by Newton's method. Slope 1 and intercept 0 mean calibrated; a slope below 1 means
-    overconfident. The slope may be negative: a score that ranks the wrong way round is turned around, unless
-    `increasing` forbids it.
+    overconfident. The slope may be negative: a reversed score is turned around unless `increasing`
+    forbids it.
 
     Parameters
     ----------

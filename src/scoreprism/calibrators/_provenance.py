@@ -101,7 +101,7 @@ class Provenance:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        As plain numbers and words.
+        The provenance as plain numbers and strings.
 
         Returns
         -------

@@ -437,7 +437,7 @@ def _compare_paired(rows: FloatArray, others: FloatArray, trial: _Trial) -> tupl
     return mean, float(np.sqrt((squares * (gap - mean) ** 2).sum())) / float(w.sum())
 
 
-#: The loss of each row that was held out, from its law.
+#: The loss of each held-out row, from its probabilities.
 _Judge = Callable[[FloatArray, FitRows], FloatArray]
 
 

@@ -81,12 +81,12 @@ class GroupingCurve(Curve):
         cls, chain: Chain, *, n_bins: int = 10, confidence_level: float = 0.95, name: str | None = None
     ) -> GroupingCurve:
         """
-        From laws that are fitted, or of your own.
+        From a chain, fitted or built from probabilities of your own.
 
         Parameters
         ----------
         chain : Chain
-            Outcomes and the laws S, C and Q of two classes.
+            Outcomes and the levels S, C and Q of two classes.
         n_bins : int, default=10
             Number of bins of scores of equal mass.
         confidence_level : float, default=0.95
@@ -135,11 +135,11 @@ def grouping_curve(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
+        Two-class outcomes, or a Sample that holds everything.
     y_proba : array-like of shape (n,) or (n, 2), or fitted classifier
         Predicted probabilities, or a model that is applied to `X`.
     X : array-like or frame of shape (n, p), optional
-        Features; or pass ``q=``, the law P(Y | X) itself.
+        Features; or pass ``q=``, P(Y | X) itself.
     n_bins : int, default=10
         Number of bins of scores of equal mass; equal scores stay together.
     confidence_level : float, default=0.95
@@ -147,7 +147,7 @@ def grouping_curve(
     name : str, optional
         The model.
     **options : object
-        How laws are fitted, as in `decompose`: ``q``, ``reference``, ``cv``, ``sample_weight``, ``random_state`` …
+        How C and Q are fitted, as in `decompose`: ``q``, ``reference``, ``cv``, ``sample_weight``, ``random_state`` …
 
     Returns
     -------

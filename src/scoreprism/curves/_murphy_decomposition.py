@@ -34,7 +34,7 @@ class MurphyDecomposition(Curve):
     """
     Terms of a decomposition as functions of the decision threshold θ.
 
-    Made by `murphy_decomposition`. The laws are the same at every θ, so integrating a term with the weight of a
+    Made by `murphy_decomposition`. C and Q are the same at every θ, so integrating a term with the weight of a
     loss gives that term of the loss.
 
     Attributes
@@ -52,7 +52,7 @@ class MurphyDecomposition(Curve):
     form : str
         How rows are filled.
     findings : tuple of Finding
-        Where the laws came from.
+        The chain of levels behind the curve.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class MurphyDecomposition(Curve):
         Returns
         -------
         dict of str to float
-            What `decompose` gives for the loss with the same laws.
+            What `decompose` gives for the loss with the same C and Q.
         """
         chosen = get_loss(loss)
         integrals = np.array([line.integrate(chosen) for line in self._lines])
@@ -124,8 +124,8 @@ class MurphyDecomposition(Curve):
         elif np.isinf(integrals[1:levels]).any():
             worst = self._levels[1 + int(np.argmax(integrals[1:levels]))]
             raise InfiniteLossError(
-                f"level {worst!r} must have a finite {chosen!s} loss in every row; the law gives probability 0 to what "
-                "happened. Use form='plugin', or give a law that is kept away from 0."
+                f"level {worst!r} must have a finite {chosen!s} loss in every row; it gives probability 0 to what "
+                "happened. Use form='plugin', or pass probabilities that are kept away from 0."
             )
         integrals[:levels] += of_certainty(chosen, self._rate)
         terms = self._combined(integrals[None])[0]
@@ -201,12 +201,12 @@ class MurphyDecomposition(Curve):
         name: str | None = None,
     ) -> MurphyDecomposition:
         """
-        From laws of your own.
+        From a chain of levels of your own.
 
         Parameters
         ----------
         chain : Chain
-            Outcomes and laws of two classes.
+            Outcomes and levels of two classes.
         thresholds : array-like of shape (m,), optional
             Where to give values and intervals; 0.01, …, 0.99 by default.
         form : {"debiased", "difference", "plugin"}, default="debiased"
@@ -260,13 +260,13 @@ def murphy_decomposition(
     """
     Reliability, grouping and irreducible loss as functions of the decision threshold: where each of them is lost.
 
-    Every proper loss of two classes is a mixture of elementary losses, and the laws C and Q do not depend on the loss.
+    Every proper loss of two classes is a mixture of elementary losses, and C and Q do not depend on the loss.
     So the terms of any loss are integrals of these curves, which `MurphyDecomposition.integrate` computes exactly.
 
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
+        Two-class outcomes, or a Sample that holds everything.
     y_proba : array-like of shape (n,) or (n, 2), or fitted classifier
         Predicted probabilities, or a model that is applied to `X`.
     X : array-like or frame of shape (n, p), optional
@@ -280,7 +280,7 @@ def murphy_decomposition(
     name : str, optional
         The model.
     **options : object
-        How laws are fitted, as in `decompose`: ``calibrator``, ``reference``, ``calibration``, ``q``, ``latent``,
+        How C and Q are fitted, as in `decompose`: ``calibrator``, ``reference``, ``calibration``, ``q``, ``latent``,
         ``levels``, ``cv``, ``sample_weight``, ``groups``, ``pos_label``, ``classes``, ``random_state``, ``n_jobs``,
         ``repeats``.
 
@@ -324,7 +324,7 @@ def decision_loss(
     Parameters
     ----------
     y_true : array-like of shape (n,), or Sample
-        Two-class outcomes; or everything at once.
+        Two-class outcomes, or a Sample that holds everything.
     y_proba : array-like of shape (n,) or (n, 2)
         Predicted probabilities.
     baseline : array-like of shape (n,) or (n, 2), or Sample, optional

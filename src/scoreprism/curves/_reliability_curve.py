@@ -43,7 +43,7 @@ class ReliabilityCurve(Curve):
     n : int
         Number of rows with weight.
     method : {"isotonic", "spline", "kernel", "bins"}
-        How the curve was found.
+        How the curve was estimated.
     x : array of shape (m,)
         Scores, increasing. "isotonic": first and last score of every block, once where they are the same; the curve is
         flat inside a block and straight between two. "spline", "kernel": a grid over the range of scores. "bins": the
@@ -124,7 +124,7 @@ class ReliabilityCurve(Curve):
         Returns
         -------
         dict
-            What was asked for, the points, and the points of the band.
+            The options, the points, and the points of the band.
         """
         band = {key: column.tolist() for key, column in self._band_columns().items()}
         about = {
@@ -172,7 +172,7 @@ def reliability_curve(
     confidence_level : float, default=0.9
         Probability of the band.
     uniform : bool, default=False
-        Whether the band shall hold at all scores at once, instead of at each of them. It contains the pointwise band.
+        Whether the band holds at all scores at once instead of at each one. It contains the pointwise band.
     n_bins : int, default=10
         Number of bins; fewer come back where equal scores or empty bins leave no room.
     strategy : {"quantile", "uniform"}, default="quantile"

@@ -103,7 +103,7 @@ def _by_crossfit(sample: Sample, options: dict[str, Any]) -> list[Decomposition]
     return [found.resolution_form for found in compare(sample, **options).decompositions.values()]
 
 
-#: How the laws behind the plane are found.
+#: How C is fitted for the plane.
 PLANES: dict[str, Callable[[Sample, dict[str, Any]], list[Decomposition]]] = {
     "corp": _by_corp,
     "crossfit": _by_crossfit,
@@ -135,7 +135,7 @@ def resolution_plane(
         loss is right but all models move along their line. "crossfit": reliability and resolution of `decompose`,
         debiased; any number of classes.
     clip : float, optional
-        Keep laws at least this far from 0.
+        Keep probabilities at least this far from 0.
     **options : object
         With "crossfit": further arguments of `decompose`, ``random_state`` for one.
 

@@ -192,7 +192,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
         """What the axis shows; how many rows, where it is the same for all."""
         sizes = {d.n for d in self.curves}
         rows = f", {write_count(sizes.pop())} rows" if len(sizes) == 1 else ""
-        known = f", known at {100 * confidence_level:g} %" if self.interval_ else ""
+        known = f", intervals at {100 * confidence_level:g} %" if self.interval_ else ""
         part = "" if self._whole else "part of the "
         mark = f"\n{self.curves[0]._mark}" if self.curves[0]._mark else ""
         note = f"\nleft out: {listed(self._skipped)}" if self._skipped else ""

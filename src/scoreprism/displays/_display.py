@@ -58,7 +58,7 @@ class Display(ABC):
     names : list of str
         What is drawn: models, methods, terms, lines or periods.
     ax_ : matplotlib Axes
-        Where it was drawn last (``axes_`` where there are several).
+        Where it was drawn last (``axes_`` for several panels).
     figure_ : matplotlib Figure
         Its figure.
 
@@ -82,7 +82,7 @@ class Display(ABC):
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """What is drawn, by name."""
+        """Names of what is drawn."""
 
     @abstractmethod
     def plot(self, ax: Any = None) -> Self:
@@ -174,7 +174,7 @@ class CurveDisplay(Display, Generic[C]):
     features: ClassVar[bool] = False
     #: Whether the curve is of two classes.
     _of_two_classes: ClassVar[bool] = True
-    #: Whether models need to be judged on the same rows, so that folds become one model out of fold.
+    #: Whether all models must be scored on the same rows, so that folds are pooled into one out-of-fold model.
     pools_folds: ClassVar[bool] = False
 
     def __init__(self, curves: C | Sequence[C]) -> None:
@@ -284,7 +284,7 @@ class CurveDisplay(Display, Generic[C]):
         Returns
         -------
         display
-            One curve per fold; where all models must be judged on the same rows, one of all out-of-fold predictions.
+            One curve per fold, or one of all out-of-fold predictions where models must be scored on the same rows.
         """
         cls._check(options.get("ax"))
         folds = read_folds(cv_results, y)
@@ -308,7 +308,7 @@ class CurveDisplay(Display, Generic[C]):
 
     @classmethod
     def _fold(cls, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """What the model of a fold says of its own rows, and the options of these rows."""
+        """Predictions of a fold's model for its test rows, and the options of these rows."""
         test, estimator = fold
         mine, inside = take_options(options, test), take_rows(X, test)
         law, labels, *_ = apply_model(estimator, inside, y=take_rows(y, test))
@@ -507,7 +507,7 @@ def one_vs_rest(part: ShownModel, label: object) -> list[ShownModel]:
 
 
 def has_many_classes(y_proba: Any) -> bool:
-    """Whether probabilities, or a fitted classifier, speak of more than two classes."""
+    """Whether probabilities, or a fitted classifier, have more than two classes."""
     if hasattr(y_proba, "predict_proba"):
         return len(getattr(y_proba, "classes_", ())) > 2
     shape = getattr(y_proba, "shape", None) or parse_law(y_proba, "y_proba").shape  # lists may be ragged: refused there

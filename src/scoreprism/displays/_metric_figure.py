@@ -89,7 +89,7 @@ class MetricsDisplay(ResultDisplay[MetricTable]):
             is_loose = root_figure(axes).get_layout_engine() is None  # nothing makes room for words
             axes.set_yticks(range(len(shown)), shown, fontsize=6 if is_loose else None)
             axes.set_ylim(len(shown) - 0.5, -0.5)
-            axes.set_xlabel("metric")
+            axes.set_xlabel("value")
             handles, words = [*self.point_[:1], *self.interval_[:1]], ["estimate"]
             words += [f"{100 * self.result.confidence_level:g} % interval"] * bool(self.interval_)
             legend(axes, inks, handles, words)

@@ -82,7 +82,7 @@ def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
 @shows(NetBenefit, net_benefit)
 class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
     """
-    Decision curves: net benefit against the threshold above which one acts.
+    Decision curves: net benefit against the decision threshold.
 
     Attributes
     ----------
@@ -101,16 +101,16 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
         first = self.curves[0]
         self.all_ = self._reference(axes, inks, first.thresholds, first.act_on_all, label="act on all")
-        self.none_ = self._reference(axes, inks, [0, 1], [0, 0], label="on none", linestyle=(0, (1, 1.5)))
+        self.none_ = self._reference(axes, inks, [0, 1], [0, 0], label="act on none", linestyle=(0, (1, 1.5)))
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             if len(self.curves) <= _FEW:
                 self._fill(axes, curve.thresholds, curve.low, curve.high, style["color"], 0.15)
             x, y = thin_out(curve.thresholds, curve.benefit)
             self.line_ += axes.plot(x, y, **({"label": name} | style))
         top = max(float(np.nanmax(np.append(curve.benefit, curve.rate))) for curve in self.curves)
-        axes.set(xlabel="threshold above which one acts", ylabel="net benefit")
+        axes.set(xlabel="decision threshold", ylabel="net benefit")
         axes.set_ylim(-0.25 * top, 1.1 * top or 1.0)
-        more = {"act on all": self.all_, "on none": self.none_}
+        more = {"act on all": self.all_, "act on none": self.none_}
         if self.band_:
             swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
             more[f"{100 * first.confidence_level:g} % interval"] = swatch

@@ -170,7 +170,7 @@ class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
         axes.set_ylim(low - 0.15 * room, high + 0.08 * room)
         axes.set(xlabel="stage", ylabel=f"{self.result.loss!s} loss")
         stage_scale(axes, table.numbers)
-        least = zip(("least loss", "refined"), marks, strict=True)
+        least = zip(("least loss", "least refinement"), marks, strict=True)
         words = ["loss", *names, *(f"{what}: {mark.get_xdata()[0]:g}" for what, mark in least)]
         _explain(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words, 3)
 
@@ -287,7 +287,7 @@ class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
                 self.best_ += axes.plot(stage, values[i], color=inks.ink, **look)
             ends = float((after - half).min()), float(np.nanmax(np.append(before, after + half)))
             self.alike_ = self._marks(axes, inks, np.array(result.alike), ends, str(result.loss))
-            words = ["as it is", "recalibrated (± se)", f"least as it is: {result.raw_stage:g}"]
+            words = ["as is", "recalibrated (± se)", f"least as is: {result.raw_stage:g}"]
             words += [f"chosen: {result.stage:g}", "like the best"]
             _explain(axes, inks, [*self.line_, *self.best_, self.alike_], words)
         return self

@@ -127,7 +127,7 @@ class MapInference(Drawable, Noted, TermTable):
     factor : float
         Small-sample factor in the sandwich.
     findings : tuple of Finding
-        What a reader must know.
+        Caveats.
 
     Examples
     --------
@@ -388,7 +388,7 @@ def map_inference(
         "platt", "temperature", "beta", "vector-scaling", "matrix-scaling", "dirichlet" or "polynomial", or such a
         calibrator: fitted here, or already fitted on these very rows.
     y_proba : array-like of shape (n,) or (n, K), optional
-        Probabilities from a model that was not fitted on these rows; left out beside a Sample.
+        Probabilities from a model that was not fitted on these rows; omit with a Sample.
     groups : array-like of shape (n,), optional
         Clusters: rows of a group may depend on each other.
     small_sample : bool, default=True

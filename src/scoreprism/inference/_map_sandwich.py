@@ -123,12 +123,12 @@ class Scheme:
     growing: bool = False
 
     def law(self, score: FloatArray, theta: FloatArray | None = None) -> FloatArray:
-        """The recalibrated law, shape (n, K)."""
+        """Recalibrated probabilities, shape (n, K)."""
         values = self.theta if theta is None else theta
         return np.exp(log_softmax(self.design.eta(score, np.exp(values) if self.log else values)))
 
     def blocks(self, score: FloatArray, theta: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-        """Rows, law and ∂η at these parameters, in blocks that fit in memory."""
+        """Rows, probabilities and ∂η at these parameters, in blocks that fit in memory."""
         k = 2 if score.ndim == 1 else score.shape[1]
         size = max(1, _HELD // (k * theta.size))
         scale = np.exp(theta) if self.log else np.ones(theta.size)

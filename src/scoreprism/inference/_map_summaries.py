@@ -40,7 +40,7 @@ class MapSummary(Noted, Record):
     Attributes
     ----------
     kind : str
-        What is summarised.
+        Which summary it is.
     value : float
         The estimate: plug-in minus bias. "lcs" and "reliability" may come out below 0, where there is nothing.
     std_error : float
@@ -54,7 +54,7 @@ class MapSummary(Noted, Record):
     degenerate : bool
         Whether the identity map is not rejected, where the delta method breaks down.
     findings : tuple of Finding
-        What a reader must know.
+        Caveats.
 
     Examples
     --------

@@ -12,12 +12,12 @@ from scoreprism._document.result import Result
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism.exceptions import UnavailableError
 
-#: Tail of a normal law beyond one standard deviation.
+#: Tail of a normal distribution beyond one standard deviation.
 ONE_SIGMA = 0.5 * math.erfc(math.sqrt(0.5))
 
 
 class Inference(ABC):
-    """What can be said about an estimate, from the rows it was computed from."""
+    """Standard error and interval of an estimate, from the rows it was computed from."""
 
     #: Whether there are ways to make an interval that `method` can name.
     has_methods: ClassVar[bool] = True
@@ -33,7 +33,7 @@ class Inference(ABC):
 
 
 def require_no_method(method: str | None) -> None:
-    """Refuse a way to use resamples where there are none."""
+    """Refuse `method` for an interval that uses no resamples."""
     if method is not None:
         refuse("`method` must be left out for an interval without resamples", repr(method), "Leave it out.")
 
@@ -99,9 +99,9 @@ class Estimate(float, Result):
     name : str
         The metric.
     method : str
-        One line that states bins, smoother and the like.
+        One line on bins, smoother and so on.
     pvalue : float or None
-        Of the test that belongs to the metric, where there is one.
+        P-value of the metric's test, if it has one.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Estimate(float, Result):
 
     @property
     def std_error(self) -> float:
-        """Standard error: that of the interval's normal law, else of 200 resamples drawn with seed 0."""
+        """Standard error: of the normal approximation behind the interval, else from 200 resamples with seed 0."""
         return self._inference.std_error
 
     def interval(
@@ -158,13 +158,13 @@ class Estimate(float, Result):
             Seed. Replicate b depends on it and on b alone, not on the number of replicates.
         method : {"any-shape", "scaled", "hull", "basic", "percentile"}, optional
             How resamples become an interval: "scaled" by default, "hull" for smECE. Metrics of a smoothed curve (ICI,
-            LCS, E50, E90, Emax) have "any-shape" by default, which goes by the law C itself; the others assume that
+            LCS, E50, E90, Emax) have "any-shape" by default, which goes by C itself; the others assume that
             the smoother can follow C. docs/metrics.md says what they are and how often each covers.
 
         Returns
         -------
         Interval
-            Its ``method`` says how it was made.
+            Its ``method`` says how it was computed.
         """
         confidence, count = parse_confidence(confidence_level), parse_count(n_resamples, "n_resamples", 2)
         if not self._inference.has_methods:

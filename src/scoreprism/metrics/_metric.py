@@ -15,7 +15,7 @@ from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._rows import Rows, parse_rows
 
 _EXAMPLES = "Examples\n--------"
-#: What to do with three classes where a metric is of one probability.
+#: Remedy where a metric needs a single probability.
 ONE_CLASS = "Pass the probability of one class and its outcome."
 
 
@@ -62,8 +62,8 @@ OPTIONS = {
         """Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
         Random folds are drawn with seed 0.""",
     ),
-    "bandwidth": ("float", "A bandwidth of your own, above 0 and at most 1."),
-    "clip": ("float", "Keep scores this far from 0 and 1, where log-odds are infinite; None refuses such scores."),
+    "bandwidth": ("float", "A fixed bandwidth, above 0 and at most 1."),
+    "clip": ("float", "Keep scores this far from 0 and 1, where log-odds are infinite; None raises an error for them."),
 }
 
 

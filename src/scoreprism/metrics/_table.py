@@ -84,7 +84,7 @@ class MetricTable(Drawable, Noted, TermTable):
     confidence_level : float
         Confidence level.
     findings : tuple of Finding
-        What could not be computed, and why.
+        Metrics that could not be computed, and why.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def evaluate(
     ----------
     metrics : list of str or dict, optional
         Names in `METRICS`, or a mapping from names to options, for example ``{"ece": {"n_bins": 20}}``. By default all
-        that are made for the number of classes; of these, one that the data do not allow is left out with a note.
+        that are made for the number of classes; any of these that the data do not allow is left out with a note.
     n_resamples : int, default=1000
         Number of resamples.
     random_state : int, Generator or None, default=0

@@ -1,4 +1,4 @@
-"""How far recalibration moves scores: Wasserstein distances between the laws of S and g(S)."""
+"""How far recalibration moves scores: Wasserstein distances between the distributions of S and g(S)."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def transport_cost(
     random_state: object = 0,
 ) -> Estimate:
     """
-    Wasserstein distance between the law of the scores S and that of recalibrated scores g(S).
+    Wasserstein distance between the distribution of the scores S and that of recalibrated scores g(S).
 
-    The least mean distance (root mean square for p = 2) over which probability must be moved to turn one law into the
+    The least mean distance (root mean square for p = 2) over which probability must be moved to turn one into the
     other. It is at most the mean of |S − g(S)|, and equal to it for a nondecreasing g of two classes. It compares
     calibrators by how far they move scores, whatever the outcomes.
 
