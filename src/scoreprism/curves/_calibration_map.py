@@ -1,4 +1,4 @@
-"""Recalibration maps as curves: what becomes of a score."""
+"""Recalibration maps as curves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POINTS = 401
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CalibrationMap(Curve):
     """
-    A recalibration map g: what a calibrator makes of every score.
+    A recalibration map g over all scores.
 
     Made by `calibration_map`.
 
@@ -77,9 +77,9 @@ def calibration_map(
     Parameters
     ----------
     calibrator : str or Calibrator, default="monotone-spline"
-        A name in `CALIBRATORS`, or a calibrator; one that is fitted stays as it is, another is fitted on these rows.
+        A name in `CALIBRATORS`, or a calibrator; a fitted one is used as is, any other is fitted on these rows.
     name : str, optional
-        What to call it; by default the calibrator's own name.
+        Name of the curve; by default that of the calibrator.
 
     Returns
     -------

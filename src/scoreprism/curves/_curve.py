@@ -28,7 +28,7 @@ _SHOWN = 12
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Curve(Drawable, Result):
     """
-    The numbers behind a figure.
+    A curve: the numbers behind a figure.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Curve(Drawable, Result):
 
     @abstractmethod
     def _about(self) -> str:
-        """What there is to know beside the points, in a few words."""
+        """A short description beside the points."""
 
     @described()
     def to_frame(self, backend: str | None = None) -> Any:

@@ -205,8 +205,8 @@ def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box], own: FloatArray, oth
             text.set(position=offset, **align)
             extent = text.get_window_extent()
             box = (extent.x0 - 1, extent.y0 - 1, extent.x1 + 1, extent.y1 + 1)
-            cost = sum(_overlap(box, other) for other in taken) + _is_outside(box, ax.bbox.extents)
-            cost += _is_mistaken(box, own, others)
+            cost = sum(_overlap(box, other) for other in taken) + _measure_outside(box, ax.bbox.extents)
+            cost += _charge_mistaken(box, own, others)
             if best is None or cost < best.cost:
                 best = Seat(offset, align, box, cost)
         if best is not None and best.cost == 0.0:
@@ -219,13 +219,13 @@ def _overlap(a: Box, b: Box) -> float:
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
 
-def _is_outside(box: Box, frame: Any) -> float:
+def _measure_outside(box: Box, frame: Any) -> float:
     """Area of a box outside the axes."""
     area = (box[2] - box[0]) * (box[3] - box[1])
     return area - _overlap(box, tuple(frame))
 
 
-def _is_mistaken(box: Box, own: FloatArray, others: FloatArray) -> float:
+def _charge_mistaken(box: Box, own: FloatArray, others: FloatArray) -> float:
     """A charge for a name that is nearer to another point than to its own."""
 
     def gap(points: FloatArray) -> FloatArray:

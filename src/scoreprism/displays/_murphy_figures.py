@@ -73,10 +73,10 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
 @shows(MurphyDecomposition, murphy_decomposition)
 class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
     """
-    Where the loss is lost: its terms against the decision threshold.
+    Terms of the loss against the decision threshold.
 
-    One model: the terms on top of each other, what no model of these features can remove at the bottom, what
-    recalibration would remove on top (``kind="stacked"``; a term whose estimate is negative has no area); or each term
+    One model: the terms stacked, with what no model of these features can remove at the bottom and what recalibration
+    would remove on top (``kind="stacked"``; a term whose estimate is negative has no area); or each term
     with its interval (``kind="lines"``). Several models: a panel for each term.
 
     Attributes

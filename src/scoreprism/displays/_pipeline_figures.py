@@ -24,7 +24,7 @@ _RIDGE = 0.62
 
 class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
     """
-    A ridge of replicates for each quantity, all on one axis of changes from the estimate, with intervals.
+    A ridge of replicates for each quantity, on one axis of changes from the estimate, with intervals.
 
     Made by ``PipelineBootstrap.plot()``. A dotted line stands where the quantity itself would be 0.
 

@@ -174,7 +174,7 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
     """
     Spread of P(Y | X) within level sets of the score.
 
-    One model: quantiles of Q̂ in each bin of scores, around the calibrated score; bars say how far rows of equal scores
+    One model: quantiles of Q̂ in each bin of scores, around the calibrated score: how much rows of equal scores
     differ. Several models: the debiased standard deviation of Q against the score, hollow where it may be zero.
 
     Attributes
@@ -245,7 +245,7 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
 @shows(CalibrationMap, calibration_map, "One per calibrator or model.")
 class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
     """
-    What calibrators make of a score: g(s) against s.
+    Recalibration maps: g(s) against s.
 
     Beyond the scores of the data, where a map extrapolates, it is drawn thin.
 

@@ -231,7 +231,7 @@ class RecalibratedStagesDisplay(ResultDisplay[S]):
 
 class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
     """
-    The loss of every stage as it is and after recalibration, and the stages that each would choose.
+    The loss of every stage before and after recalibration, and the stage that each would choose.
 
     Made by ``StageSelection.plot()``. Stages that cannot be told apart from the best are marked along the bottom.
 
@@ -295,10 +295,10 @@ class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
 
 class StageRecalibrationDisplay(RecalibratedStagesDisplay[StageRecalibration]):
     """
-    The loss of every stage before and after recalibration; the area between is what that takes off.
+    The loss of every stage before and after recalibration; the area between is the reliability.
 
-    Made by ``StageRecalibration.plot()``. Stages whose map makes more than one in a hundred pairs of different scores
-    equal are marked along the bottom.
+    Made by ``StageRecalibration.plot()``. Stages whose map merges more than one in a hundred pairs of different
+    scores are marked along the bottom.
 
     Attributes
     ----------

@@ -95,7 +95,7 @@ class Inks:
 def brushes(
     count: int, inks: Inks, curve_kwargs: object, before: int = 0, *, folds: bool = False
 ) -> list[dict[str, Any]]:
-    """How the line of every model is drawn: the palette, then what the user asked for."""
+    """How the line of every model is drawn: the palette, then the user's options."""
     alike = curve_kwargs is None or isinstance(curve_kwargs, Mapping)
     given: Any = [curve_kwargs] * count if alike else curve_kwargs
     several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == count

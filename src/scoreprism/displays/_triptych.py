@@ -128,7 +128,7 @@ class TriptychDisplay(CurveDisplay[Curve]):
 
     @property
     def _keys(self) -> list[str]:
-        """What the legend says; nothing of one model without a name."""
+        """Entries of the legend; none for one model without a name."""
         if self._folds_of is not None:
             areas = [curve.auc for curve in self.roc.curves]
             return [f"{self._folds_of}, {len(areas)} folds, AUC {min(areas):.3f} to {max(areas):.3f}"]

@@ -453,7 +453,7 @@ def map_inference(
 
 
 def _require_parametric(chosen: Calibrator) -> None:
-    """Refuse what has no standard errors by M-estimation."""
+    """Refuse maps that are not M-estimators."""
     if chosen.name not in PARAMETRIC:
         refuse(
             f"`calibrator` must be a smooth parametric map, one of {', '.join(PARAMETRIC)}",

@@ -90,9 +90,9 @@ class Estimate(float, Result):
     """
     A number with a name, a method and an interval.
 
-    It is a float in every respect: scikit-learn's scorers, numpy and JSON take it as one, and arithmetic with it
-    gives plain floats. A pickle carries the number, its name, method and p-value but not the rows, so what comes out
-    of it has no interval (scikit-learn's workers send pickles); a copy is the estimate itself.
+    It is a float in every respect: scikit-learn, numpy and JSON treat it as one, and arithmetic with it gives plain
+    floats. A pickle carries the number, its name, method and p-value but not the rows, so an unpickled estimate has no
+    interval (scikit-learn's workers send pickles); copying returns the estimate itself.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: obj
     Local calibration score: mean of (S − ĝ(S))².
 
     The paper's definition, with ĝ a local regression as Austin & Steyerberg (2019). It is biased upwards by the noise
-    of ĝ: a calibrated score has a positive one.
+    of ĝ: it is positive even for a calibrated score.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     """
     Integrated calibration index: mean of |S − ĝ(S)| (Austin & Steyerberg 2019).
 
-    Also called Eavg. It is biased upwards by the noise of ĝ: a calibrated score has a positive one.
+    Also called Eavg. It is biased upwards by the noise of ĝ: it is positive even for a calibrated score.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estima
     """
     Emax: largest |S − ĝ(S)| (Austin & Steyerberg 2019).
 
-    The noisiest of them: it is where ĝ has fewest neighbours, and biased upwards most.
+    The noisiest of these metrics, and the most biased: it is reached where ĝ has the fewest neighbours.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Expected calibration error: Σ over bins of their share times |mean outcome − mean score|.
 
-    Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    Gaps that cancel within a bin are hidden, and the noise of bin means is added: it may be too low or too high.
 
     Examples
     --------
@@ -218,8 +218,8 @@ def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate
     Adaptive calibration error: mean over bins of |mean outcome − mean score|, each bin counted once.
 
     With bins of equal mass (Nixon et al. 2019). With ``strategy="uniform"`` it is the average calibration error, which
-    netcal calls ACE. Bins hide what cancels inside them and add the noise of their means: it can lie below and above
-    the truth.
+    netcal calls ACE. Gaps that cancel within a bin are hidden, and the noise of bin means is added: it may be too low
+    or too high.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def mce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Maximum calibration error: largest |mean outcome − mean score| of a bin.
 
-    It is mostly the noise of the bin with fewest rows.
+    It mostly measures the noise of the bin with the fewest rows.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimat
     """
     Root mean square calibration error: √Σ share·(mean outcome − mean score)² over bins.
 
-    Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    Gaps that cancel within a bin are hidden, and the noise of bin means is added: it may be too low or too high.
 
     Examples
     --------
@@ -265,8 +265,8 @@ def debiased_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> 
     Expected calibration error (L1) less the bias that the noise of the bins adds.
 
     Twice the error less its expectation were the bin means normal around those observed, cut at 0. Kumar, Liang & Ma
-    (2019) take that expectation by simulation (uncertainty-calibration, ``get_ece(debias=True)``), here it is exact.
-    What cancels inside a bin stays hidden.
+    (2019) take that expectation by simulation (uncertainty-calibration, ``get_ece(debias=True)``), which is exact here.
+    Gaps that cancel within a bin stay hidden.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def debiased_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -
     Root mean square calibration error (L2) less the bias that the noise of the bins adds.
 
     √max(Σ share·(gap² − r(1 − r)/(n − 1)), 0) with r the event rate and n the rows of a bin (Kumar, Liang & Ma 2019;
-    uncertainty-calibration). A bin with one row adds nothing. What cancels inside a bin stays hidden.
+    uncertainty-calibration). A bin with one row adds nothing. Gaps that cancel within a bin stay hidden.
 
     Examples
     --------
@@ -302,7 +302,7 @@ def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     Smooth ECE (Błasiok & Nakkiran 2023): the ECE of residuals smoothed with a Gaussian kernel, without bins.
 
     :math:`\int_0^1 |E[(Y - S)K_\sigma(t, S)]|\,dt` with a kernel that is reflected at 0 and 1, at the bandwidth σ that
-    is equal to it. It is continuous in the scores, and within constants of the distance to the nearest calibrated
+    equals its value. It is continuous in the scores, and within constants of the distance to the nearest calibrated
     prediction. The noise of the rows makes it positive for a calibrated score.
 
     Examples
@@ -366,7 +366,7 @@ def classwise_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") ->
     """
     Classwise ECE: `ece` of every class against the rest, averaged over the classes (Kull et al. 2019).
 
-    Bins hide what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    Gaps that cancel within a bin are hidden, and the noise of bin means is added: it may be too low or too high.
 
     Examples
     --------
@@ -383,8 +383,8 @@ def classwise_ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -
     """
     Adaptive calibration error of every class against the rest, averaged (Nixon et al. 2019).
 
-    The mean over classes of `ace`: every class counts once, and every bin of a class as much as its others. Bins hide
-    what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    The mean over classes of `ace`: every class counts once, and every bin of a class as much as its others. Gaps that
+    cancel within a bin are hidden, and the noise of bin means is added: it may be too low or too high.
 
     Examples
     --------
@@ -401,8 +401,8 @@ def classwise_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") 
     """
     Root mean square calibration error over bins and classes: √ of the mean over classes of `rmsce`².
 
-    The marginal calibration error of Kumar, Liang & Ma (2019) with the classes equally weighted. Bins hide what
-    cancels inside them and add the noise of their means: it can lie below and above the truth.
+    The marginal calibration error of Kumar, Liang & Ma (2019) with the classes equally weighted. Gaps that
+    cancel within a bin are hidden, and the noise of bin means is added: it may be too low or too high.
 
     Examples
     --------
@@ -419,8 +419,8 @@ def confidence_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -
     """
     Confidence ECE: `ece` of the largest probability as a prediction that its class is right (Guo et al. 2017).
 
-    What is called ECE for several classes in most papers. It says nothing about the other probabilities. Bins hide
-    what cancels inside them and add the noise of their means: it can lie below and above the truth.
+    Most papers on several classes call this ECE. The other probabilities do not enter. Gaps that
+    cancel within a bin are hidden, and the noise of bin means is added: it may be too low or too high.
 
     Examples
     --------
@@ -437,7 +437,7 @@ def confidence_smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     """
     Smooth ECE of the largest probability as a prediction that its class is right (Błasiok & Nakkiran 2023).
 
-    `smece` as their package has it for several classes. It says nothing about the other probabilities.
+    `smece` as their package defines it for several classes. The other probabilities do not enter.
 
     Examples
     --------
@@ -453,8 +453,8 @@ def top_label_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") ->
     """
     Top-label ECE: `confidence_ece` within the rows of each predicted class (Gupta & Ramdas 2022).
 
-    Confidence may be right on average and wrong for every class: this one sees it. Bins hide what cancels inside them
-    and add the noise of their means: it can lie below and above the truth.
+    Confidence may be right on average and wrong for every class: this metric detects that. Gaps that cancel within
+    a bin are hidden, and the noise of bin means is added: it may be too low or too high.
 
     Examples
     --------
