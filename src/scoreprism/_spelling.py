@@ -51,17 +51,17 @@ def spell(text: Marked) -> str:
     if isinstance(text, tuple):
         usable = [one for one in text if options is None or all(name in options for name in _names(one))]
         text = ", or ".join(usable or text) + "."
-    return _PARTS.sub(lambda found: _spell(found, options), text)
+    return _PARTS.sub(lambda match: _spell(match, options), text)
 
 
-def _spell(found: re.Match[str], options: Mapping[str, str] | None) -> str:
-    if found["name"] is None:
-        return found[0]
-    if options is None or found["name"] not in options:
-        return found[0].replace("`", "")
-    option = options[found["name"]]
-    return f"{option} {found['word'] or ''}" if found["word"] or found["value"] else option
+def _spell(match: re.Match[str], options: Mapping[str, str] | None) -> str:
+    if match["name"] is None:
+        return match[0]
+    if options is None or match["name"] not in options:
+        return match[0].replace("`", "")
+    option = options[match["name"]]
+    return f"{option} {match['word'] or ''}" if match["word"] or match["value"] else option
 
 
 def _names(text: str) -> list[str]:
-    return [found["name"] for found in _PARTS.finditer(text) if found["name"] is not None]
+    return [match["name"] for match in _PARTS.finditer(text) if match["name"] is not None]

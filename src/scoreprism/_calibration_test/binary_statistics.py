@@ -39,8 +39,8 @@ def whiten(design: FloatArray, variance: FloatArray) -> FloatArray:
         return np.zeros((design.shape[0], 0))
     _, size, turn = np.linalg.svd(scaled * np.sqrt(variance)[:, None], full_matrices=False)
     kept = size > 1e-7 * size[0]
-    found: FloatArray = scaled @ (turn[kept].T / size[kept])
-    return found
+    whitened: FloatArray = scaled @ (turn[kept].T / size[kept])
+    return whitened
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,12 @@ def corp(data: ScoreLines) -> Statistic:
 
     def statistic(y: FloatArray) -> FloatArray:
         events = np.add.reduceat(y * data.weight, first, axis=1)
-        found = np.empty(y.shape[0])
+        values = np.empty(y.shape[0])
         for i, line in enumerate(events):
             blocks = isotonic_blocks(tied, line)
             fitted = _log_likelihood(blocks.weight, blocks.value * blocks.weight, blocks.value)
-            found[i] = fitted - _log_likelihood(tied, line, score)
-        return np.asarray(np.maximum(found / total, 0.0))
+            values[i] = fitted - _log_likelihood(tied, line, score)
+        return np.asarray(np.maximum(values / total, 0.0))
 
     return statistic
 
@@ -212,15 +212,15 @@ class Walk:
 
     def excess(self, y: FloatArray, scales: tuple[int, ...]) -> FloatArray:
         """Σ over bins of D²/Var D − 1 over its null standard deviation √(2·bins), one column per number of bins."""
-        found = np.zeros((y.shape[0], len(scales)))
+        excesses = np.zeros((y.shape[0], len(scales)))
         if self.variance[-1] <= 0.0:
-            return found
+            return excesses
         path = self.sums(y)
         for i, bins in enumerate(scales):
             cuts = self.cuts(bins)
             sums, variance = np.diff(path[:, cuts], axis=1), np.diff(self.variance[cuts])
-            found[:, i] = (sums**2 / variance - 1.0).sum(axis=1) / np.sqrt(2.0 * variance.size)
-        return found
+            excesses[:, i] = (sums**2 / variance - 1.0).sum(axis=1) / np.sqrt(2.0 * variance.size)
+        return excesses
 
 
 def scales(law: FloatArray, size: FloatArray) -> tuple[int, ...]:

@@ -18,9 +18,9 @@ def judge_calibration(
     A test without a result counts as one, and refutes nothing; but it does not pass either.
     """
     adjusted = holm_by_name({name: 1.0 if math.isnan(p) else p for name, p in pvalues.items()})
-    found = [
+    findings = [
         Finding("gate_calibration", model=name, pvalue=p, n=len(pvalues), facts={"alpha": alpha})
         for name, p in adjusted.items()
         if p <= alpha and name not in immaterial
     ]
-    return found + [Finding("gate_unknown", model=name) for name, p in pvalues.items() if math.isnan(p)]
+    return findings + [Finding("gate_unknown", model=name) for name, p in pvalues.items() if math.isnan(p)]

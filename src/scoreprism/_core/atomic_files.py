@@ -31,22 +31,22 @@ def require_writable(path: str | os.PathLike[str], *, overwrite: bool = False) -
     given = repr(os.fspath(path))
     with _in_our_words(given):
         target = Path(os.path.realpath(path))
-        found = _status(target)
-        if found is not None and stat.S_ISDIR(found.st_mode):
+        status = _status(target)
+        if status is not None and stat.S_ISDIR(status.st_mode):
             raise InputError(
                 "an output file must not be a folder", given, "Add the name of a file, for example 'report.html'."
             )
-        if found is not None and not stat.S_ISREG(found.st_mode):  # a rename would put a file in a device's place
+        if status is not None and not stat.S_ISREG(status.st_mode):  # a rename would put a file in a device's place
             raise InputError(
                 "an output file must be a plain file", f"{given}, which is a device or a pipe", "Use another path."
             )
-        if found is not None and not overwrite:
+        if status is not None and not overwrite:
             _refuse_existing(given)
         if not target.parent.is_dir():
             raise InputError("an output file must be in an existing folder", given, "Make the folder first.")
         if not os.access(target.parent, os.W_OK | os.X_OK):
             raise InputError("the folder of an output file must be writable", given, "Use another folder.")
-        if found is not None and not os.access(target, os.W_OK):
+        if status is not None and not os.access(target, os.W_OK):
             raise InputError("an output file must be writable", f"{given}, which is read-only", "Use another path.")
     return target
 
@@ -118,10 +118,10 @@ def system_error(error: BaseException) -> OSError | None:
     """What the system said to a library in Rust, which keeps the number of the error only in its words."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
-    found = re.search(r"\(os error (\d+)\)", str(error))
-    if found is None:
+    match = re.search(r"\(os error (\d+)\)", str(error))
+    if match is None:
         return None
-    code = int(found[1])
+    code = int(match[1])
     return OSError(0, str(error), None, code) if os.name == "nt" else OSError(code, os.strerror(code))
 
 

@@ -206,8 +206,8 @@ def _columns_from_names(present: NDArray[Any], laws: Sequence[GivenLaw]) -> tupl
         if law.values.ndim == 2 and _speaks_labels(law, present):
             keys = _keys(law.columns or (), present)
             absent = [_like(present, key) for key in keys]
-            found = [by_key.get(key, other) for key, other in zip(keys, absent, strict=True)]
-            return law.name, np.array(found, dtype=object)
+            labels = [by_key.get(key, other) for key, other in zip(keys, absent, strict=True)]
+            return law.name, np.array(labels, dtype=object)
     return None
 
 

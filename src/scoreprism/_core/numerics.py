@@ -214,5 +214,5 @@ def weighted_quantiles(x: FloatArray, weight: FloatArray | None, shares: tuple[f
     order = np.argsort(x)
     upto = np.cumsum(weight[order])
     at = np.searchsorted(upto, np.array(shares) * upto[-1] * REACHED)
-    found: FloatArray = x[order][np.minimum(at, x.size - 1)]
-    return found
+    quantiles: FloatArray = x[order][np.minimum(at, x.size - 1)]
+    return quantiles

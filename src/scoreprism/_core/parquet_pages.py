@@ -103,11 +103,11 @@ def verify_pages(file: IO[bytes], name: str, columns: Collection[str] | None = N
 
     A checksum is the CRC-32 of the bytes of a page as they are stored, without its header.
     """
-    found, reader = Pages(0, 0), _PageReader(file)
+    pages, reader = Pages(0, 0), _PageReader(file)
     for chunk in read_footer(file, name).chunks:
         if columns is None or chunk.column in columns:
-            found += _verify(reader, name, chunk)
-    return found
+            pages += _verify(reader, name, chunk)
+    return pages
 
 
 def _verify(reader: _PageReader, name: str, chunk: Chunk) -> Pages:
@@ -175,14 +175,14 @@ class _PageReader:
 
     def _crc(self, place: int, size: int) -> int:
         self._file.seek(place)
-        found = 0
+        crc = 0
         while size > 0:
             block = self._file.read(min(size, _BLOCK))
             if not block:
                 raise _UnreadableError
-            found = zlib.crc32(block, found)
+            crc = zlib.crc32(block, crc)
             size -= len(block)
-        return found
+        return crc
 
 
 class _Thrift:

@@ -57,14 +57,14 @@ def draw_rows(rng: Rng, n: int) -> IntArray:
     those for which u·n mod 2³² is smallest, stand for none and are drawn again (Lemire 2019). The compiled kernel
     repeats this word by word.
     """
-    found: list[IntArray] = []
+    blocks: list[IntArray] = []
     missing = n
     while missing:
         product = draw_words(rng, missing).astype(np.uint64) * np.uint64(n)
         accepted = product.astype(np.uint32) >= (1 << 32) % n
-        found.append((product[accepted] >> np.uint64(32)).astype(np.intp))
-        missing -= found[-1].shape[0]
-    return np.concatenate(found)
+        blocks.append((product[accepted] >> np.uint64(32)).astype(np.intp))
+        missing -= blocks[-1].shape[0]
+    return np.concatenate(blocks)
 
 
 def count_rows(rng: Rng, n: int) -> FloatArray:
@@ -106,10 +106,10 @@ def draw_counts(rng: Rng, law: FloatArray, count: IntArray, times: int) -> Float
         return rng.binomial(count, law, (times, law.shape[0])).astype(np.float64)
     rest = np.cumsum(law[:, ::-1], axis=1)[:, ::-1]  # exactly the last class that is possible: it takes all
     share = np.divide(law, rest, out=np.zeros_like(law), where=rest > 0.0)
-    found = np.zeros((times, *law.shape))
+    counts = np.zeros((times, *law.shape))
     left = np.broadcast_to(count, (times, law.shape[0]))
     for k in range(law.shape[1]):
         happened = rng.binomial(left, share[:, k]) if k < law.shape[1] - 1 else left
-        found[..., k] = happened
+        counts[..., k] = happened
         left = left - happened
-    return found
+    return counts

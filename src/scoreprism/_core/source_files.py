@@ -31,16 +31,16 @@ def find_files(source: Any) -> tuple[list[str], str]:
         if not isinstance(path, (str, Path)) or not str(path):
             what = repr(path) if isinstance(path, str) else type(path).__name__
             refuse("a list of data must hold paths", what, "Put frames together with their engine first.")
-    found = each_once(file for path in named for file in match_files(str(path)))
-    kinds = {FORMATS.get(Path(path).suffix.lower()) for path in found}
+    files = each_once(file for path in named for file in match_files(str(path)))
+    kinds = {FORMATS.get(Path(path).suffix.lower()) for path in files}
     if None in kinds or len(kinds) != 1:
-        endings = sorted({Path(path).suffix for path in found})
+        endings = sorted({Path(path).suffix for path in files})
         refuse(
             f"files must all be of one kind, ending in {', '.join(FORMATS)}",
             ", ".join(repr(ending) for ending in endings),
             "Convert other files, or pass a frame.",
         )
-    return found, str(kinds.pop())
+    return files, str(kinds.pop())
 
 
 def each_once(paths: Iterable[str]) -> list[str]:

@@ -71,12 +71,12 @@ class Reader:
         return number
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
             seen: set[str] = set()
             twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
             self.refuse("must not repeat a field", f"{twice[:40]!r} twice")
-        return found
+        return fields
 
 
 def _deeper(text: str, most: int) -> bool:

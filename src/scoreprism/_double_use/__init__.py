@@ -54,13 +54,13 @@ def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> ModelPart:
 
 def warn_of_training_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Say so if a model was certainly trained on the rows that a map of its scores is fitted to."""
-    found = find_training_rows(model, X, y, sample_weight)
-    if found is not None and _is_certain(found):
-        announce(found.with_facts(what="map"))
+    finding = find_training_rows(model, X, y, sample_weight)
+    if finding is not None and _is_certain(finding):
+        announce(finding.with_facts(what="map"))
 
 
-def _is_certain(found: Finding) -> bool:
-    return found.kind == "trained_on_rows"
+def _is_certain(finding: Finding) -> bool:
+    return finding.kind == "trained_on_rows"
 
 
 def _strongest(whole: ModelPart) -> Finding | None:
@@ -78,9 +78,9 @@ def _strongest(whole: ModelPart) -> Finding | None:
 
 def _traces(whole: ModelPart) -> Iterator[tuple[ModelPart, Finding]]:
     """Traces of all kinds in all parts."""
-    found = parts(whole)
+    models = parts(whole)
     for _ in range(_PARTS):
-        part = _ask(lambda: next(found, None))
+        part = _ask(lambda: next(models, None))
         if part is None:
             return
         for look in (_of_stored_rows, _of_leaves, _of_equations):
@@ -126,23 +126,26 @@ def _judge(
 
 
 def _of_stored_rows(part: ModelPart) -> Finding | None:
-    found = None if part.step else overlap(part)
-    if found is None:
+    stored = None if part.step else overlap(part)
+    if stored is None:
         return None
-    evidence = "stored" if found.outcomes else "stored_other_outcomes"
-    return _judge(part, evidence, found.chance, share=found.share, outcomes=found.outcomes)
+    evidence = "stored" if stored.outcomes else "stored_other_outcomes"
+    return _judge(part, evidence, stored.chance, share=stored.share, outcomes=stored.outcomes)
 
 
 def _of_leaves(part: ModelPart) -> Finding | None:
-    found = None if part.step else agree(part)
-    if found is None:
+    match = None if part.step else agree(part)
+    if match is None:
         return None
-    statistical = found.kind in ("pure", "close")  # good for independent rows of the same law: a caution, no evidence
-    chance = max(found.chance, SEEN + 1e-9) if statistical else found.chance
+    statistical = match.kind in (
+        "pure",
+        "close",
+    )  # good for independent rows of the same law: a caution, no evidence
+    chance = max(match.chance, SEEN + 1e-9) if statistical else match.chance
     # a tree holds the rows that were drawn for it, its forest may have seen others
-    return _judge(part, f"leaves_{found.kind}", chance, share=found.share, some=True, outcomes=found.outcomes)
+    return _judge(part, f"leaves_{match.kind}", chance, share=match.share, some=True, outcomes=match.outcomes)
 
 
 def _of_equations(part: ModelPart) -> Finding | None:
-    found = find_equations(part)
-    return None if found is None else _judge(part, found.what, found.chance)
+    equations = find_equations(part)
+    return None if equations is None else _judge(part, equations.what, equations.chance)

@@ -38,11 +38,11 @@ def find_equations(part: ModelPart) -> Equations | None:
         sums = _last_layer
     else:
         sums = _class_means
-    found = sums(part, np.ones(part.rows))
-    if found is None or part.weight is None:
-        return found
+    equations = sums(part, np.ones(part.rows))
+    if equations is None or part.weight is None:
+        return equations
     weighted = sums(part, part.weight)
-    return weighted if weighted is not None and weighted.chance < found.chance else found
+    return weighted if weighted is not None and weighted.chance < equations.chance else equations
 
 
 def _table(X: Any, columns: int) -> FloatArray:

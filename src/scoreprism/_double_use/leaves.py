@@ -31,8 +31,8 @@ class Leaves:
     def held(self, y: IntArray | None, k: int, weight: NDArray[Any] | None = None) -> FloatArray:
         """Rows by leaf and class; by leaf alone where outcomes are not known."""
         codes, k = (np.zeros_like(self.place), 1) if y is None else (y, k)
-        found = np.bincount(self.place * k + codes, weights=weight, minlength=self.kept.size * k)
-        return found.reshape(-1, k).astype(np.float64)
+        counts = np.bincount(self.place * k + codes, weights=weight, minlength=self.kept.size * k)
+        return counts.reshape(-1, k).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,24 @@ def agree(part: ModelPart) -> Agreement | None:
     grown = [leaves for leaves in trees(part) if leaves.kept.size > 1]
     if not grown:
         return None
-    found = _together([_compare(leaves, part) for leaves in grown])
-    if part.draws is not None or (found is not None and (found.kind == "equal" or found.chance <= SEEN)):
-        return found
+    agreement = _together([_compare(leaves, part) for leaves in grown])
+    if part.draws is not None or (agreement is not None and (agreement.kind == "equal" or agreement.chance <= SEEN)):
+        return agreement
     # The geometric mean of p-values, times e, is a p-value whatever their dependence (Vovk and Wang, 2020).
     apart = [log_too_close(leaves.held(None, 1)[:, 0], leaves.kept) for leaves in grown]
     close = Agreement("close", float(np.mean(apart)) + 1.0)
-    return close if found is None or close.chance < found.chance else found
+    return close if agreement is None or close.chance < agreement.chance else agreement
 
 
 def _together(compared: list[Agreement | None]) -> Agreement | None:
     """What holds for all trees; the least chance, since no other rows do better in all trees than in one."""
-    found = [one for one in compared if one is not None]
-    kinds = {one.kind for one in found} - {"equal"}
-    if len(found) < len(compared) or len(kinds) > 1:
+    agreements = [one for one in compared if one is not None]
+    kinds = {one.kind for one in agreements} - {"equal"}
+    if len(agreements) < len(compared) or len(kinds) > 1:
         return None
     kind = kinds.pop() if kinds else "equal"
-    least = min(one.chance for one in found if one.kind == kind)
-    return Agreement(kind, least, min(one.share for one in found), all(one.outcomes for one in found))
+    least = min(one.chance for one in agreements if one.kind == kind)
+    return Agreement(kind, least, min(one.share for one in agreements), all(one.outcomes for one in agreements))
 
 
 def _compare(leaves: Leaves, part: ModelPart) -> Agreement | None:
@@ -155,8 +155,8 @@ def _find_leaf(place: NDArray[Any], leaves: NDArray[Any], nodes: int) -> IntArra
     """Nodes as numbers of leaves."""
     number = np.zeros(nodes, dtype=np.intp)
     number[leaves] = np.arange(leaves.size)
-    found: IntArray = number[place]
-    return found
+    leaf: IntArray = number[place]
+    return leaf
 
 
 def _scikit(model: Any, part: ModelPart) -> Leaves:
@@ -167,21 +167,21 @@ def _scikit(model: Any, part: ModelPart) -> Leaves:
     if not hasattr(model, "classes_") or tree.value.shape[1:] != (1, part.k):
         return Leaves(place, kept)
     shares, weight = tree.value[leaves, 0, :], tree.weighted_n_node_samples[leaves]
-    found = Leaves(place, kept, shares, weighted=not np.array_equal(weight, kept))
+    filled = Leaves(place, kept, shares, weighted=not np.array_equal(weight, kept))
     if part.draws is None or part.y is None or weight.sum() != part.draws.sum():
-        return found
-    drawn = found.held(part.y, part.k, part.draws)
-    return replace(found, outcomes=np.allclose(drawn, shares * weight[:, None], rtol=0.0, atol=1e-6))
+        return filled
+    drawn = filled.held(part.y, part.k, part.draws)
+    return replace(filled, outcomes=np.allclose(drawn, shares * weight[:, None], rtol=0.0, atol=1e-6))
 
 
 def _gradient_boosting(model: Any, part: ModelPart) -> Iterator[Leaves]:
     for number, tree in enumerate(model.estimators_[:MEMBERS, 0]):
-        found = _scikit(tree, part)
+        filled = _scikit(tree, part)
         if number > 0 or type(getattr(model, "init_", None)).__name__ != "DummyClassifier":
-            yield found
+            yield filled
             continue
         value = tree.tree_.value[tree.tree_.children_left < 0].ravel()
-        yield Leaves(found.place, found.kept, value=value, column=int(part.k == 2))
+        yield Leaves(filled.place, filled.kept, value=value, column=int(part.k == 2))
 
 
 def _histogram(model: Any, part: ModelPart) -> Iterator[Leaves]:

@@ -120,8 +120,8 @@ def _redraw_samples(model: Any, rows: int) -> list[tuple[Any, Any]]:
         return []
     if not getattr(model, "bootstrap", True) and not hasattr(model, "_max_samples"):
         return []
-    found = islice(model._get_estimators_indices(), MEMBERS)
-    return [one if isinstance(one, tuple) else (None, one) for one in found]
+    samples = islice(model._get_estimators_indices(), MEMBERS)
+    return [one if isinstance(one, tuple) else (None, one) for one in samples]
 
 
 def _folds(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:

@@ -52,10 +52,10 @@ def overlap(part: ModelPart) -> Overlap | None:
     ours, theirs = _numbers(part.X, kept.X)
     count_ours, count_theirs = (np.bincount(x, minlength=max(ours.max(), theirs.max()) + 1) for x in (ours, theirs))
     whole = kept.trained == len(theirs)
-    found, of = (count_theirs[ours] > 0, ours.size) if whole else (count_ours[theirs] > 0, theirs.size)
+    shared, of = (count_theirs[ours] > 0, ours.size) if whole else (count_ours[theirs] > 0, theirs.size)
     y = _codes(kept.y, part)
-    share = float(found.mean()) * (1.0 if whole else min(1.0, kept.trained / ours.size))
-    chance = _coincidence(int(found.sum()), of, ours, theirs, count_ours, count_theirs)
+    share = float(shared.mean()) * (1.0 if whole else min(1.0, kept.trained / ours.size))
+    chance = _coincidence(int(shared.sum()), of, ours, theirs, count_ours, count_theirs)
     single = (count_ours == 1) & (count_theirs == 1)
     if y is not None and part.y is not None and single.any():
         a, b = np.empty(single.size, dtype=np.intp), np.empty(single.size, dtype=np.intp)

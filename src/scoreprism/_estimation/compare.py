@@ -58,8 +58,8 @@ def compare(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(800)
     >>> y = (rng.random(800) < p).astype(int)
-    >>> found = compare(y, {"good": p, "bold": p**2 / (p**2 + (1 - p) ** 2)}, random_state=0)
-    >>> gap = found.difference("bold", "good").interval("reliability")
+    >>> models = compare(y, {"good": p, "bold": p**2 / (p**2 + (1 - p) ** 2)}, random_state=0)
+    >>> gap = models.difference("bold", "good").interval("reliability")
     >>> bool(gap.low > 0)
     True
     """

@@ -122,20 +122,20 @@ def decompose_segments(
             skipped[label] = str(error)
     if floors is None:
         floors = _floors([fit.sample for fit in fits.values()], loss, clip)
-    found: dict[Any, Decomposition] = {}
+    decompositions: dict[Any, Decomposition] = {}
     for label, fit in fits.items():
         try:
             chain = fit.fit([loss], clip, floors)
-            found[label] = chain.decompose_at(loss, form, clip, floors.get(str(loss)))
+            decompositions[label] = chain.decompose_at(loss, form, clip, floors.get(str(loss)))
         except ScoreprismError as error:
             skipped[label] = str(error)
     skipped = {label: skipped[label] for label in labels.tolist() if label in skipped}
-    if not found:
+    if not decompositions:
         raise InputError(
             f"no segment could be decomposed; the first, {next(iter(skipped))!r}: {next(iter(skipped.values()))}"
         )
-    names = next(iter(found.values())).names
-    return SegmentDecompositions(names, sample.backend, found, skipped)
+    names = next(iter(decompositions.values())).names
+    return SegmentDecompositions(names, sample.backend, decompositions, skipped)
 
 
 def _floors(samples: Sequence[Sample], loss: ProperLoss, clip: float | None) -> dict[str, float]:
@@ -154,5 +154,5 @@ def _require_whole(y_proba: object, options: Mapping[str, Any]) -> None:
         remedy = "Decompose the segments one by one, each with its part of the split."
         refuse("decompose_by fits C and Q inside each segment", "calibration=", remedy)
     if not isinstance(options.get("cv", 5), (int, np.integer)):
-        found = type(options["cv"]).__name__
-        refuse("`cv` must be a number of folds", found, "Splits of all rows do not fit a segment.")
+        got = type(options["cv"]).__name__
+        refuse("`cv` must be a number of folds", got, "Splits of all rows do not fit a segment.")

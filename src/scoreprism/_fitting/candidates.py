@@ -127,8 +127,8 @@ class Candidates(ABC):
 
     def noise(self) -> list[tuple[float, float]]:
         """Log loss and spread of each candidate."""
-        found = [judge_candidate(self.fit.sample, *one, LogLoss(), 1e-12) for one in self.alone()]
-        return [(one.loss, one.spread) for one in found]
+        each = [judge_candidate(self.fit.sample, *one, LogLoss(), 1e-12) for one in self.alone()]
+        return [(one.loss, one.spread) for one in each]
 
     @abstractmethod
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
@@ -198,15 +198,15 @@ class _CellCandidates(Candidates):
 
     def noise(self) -> list[tuple[float, float]]:
         held = self.mass[0].sum(axis=(0, 1))
-        found = []
+        each = []
         for (_, fits), likelihood in zip(self.alone(), np.moveaxis(self._likelihoods, 2, 0), strict=True):
             spread = float(fits.clip_at(1e-12).spread_by_cell(LogLoss()) @ held / held.sum())
-            found.append((-float(likelihood.sum()) / (len(likelihood) * float(held.sum())), spread))
-        return found
+            each.append((-float(likelihood.sum()) / (len(likelihood) * float(held.sum())), spread))
+        return each
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
-        found = self._likelihoods
-        others = [np.delete(found, k, axis=1).sum(axis=1) for k in range(found.shape[1])]  # they may be infinite
+        logs = self._likelihoods
+        others = [np.delete(logs, k, axis=1).sum(axis=1) for k in range(logs.shape[1])]  # they may be infinite
         return _compute_shares(np.stack(others, axis=1), sober)
 
     def mix(self, shares: FloatArray) -> FittedScore:
@@ -231,10 +231,10 @@ def _pool(fit: ChainFit) -> Pooling:
     weight = data.weight
 
     def sums(values: FloatArray | None) -> FloatArray:
-        found = np.empty((len(partitions.home), folds * 2 * size))
-        for line, home in zip(found, partitions.home, strict=True):
+        table = np.empty((len(partitions.home), folds * 2 * size))
+        for line, home in zip(table, partitions.home, strict=True):
             line[:] = np.bincount(home.astype(np.intp) * (2 * size) + place, values, folds * 2 * size)
-        return found.reshape(-1, folds, 2, size)
+        return table.reshape(-1, folds, 2, size)
 
     mass = sums(weight)
     return Pooling(cells, mass, cells, mass, mass if weight is None else sums(weight**2))
@@ -268,13 +268,13 @@ class _RowCandidates(Candidates):
             plans = [fit.partitions.plan(p) for p in range(len(fit.partitions.home))]
         laws = []
         for plan in plans:
-            found = [_laws_in_folds(fit, plan, learner) for learner in learners]
+            fitted = [_laws_in_folds(fit, plan, learner) for learner in learners]
             if local:
-                sober = np.ones(len(found), dtype=bool)
-                base = _mix(found, _fold_shares(fit, plan, found, sober))
+                sober = np.ones(len(fitted), dtype=bool)
+                base = _mix(fitted, _fold_shares(fit, plan, fitted, sober))
                 refine = {ShiftLearner: _shift_locally, BoostLearner: _boost}
-                found += [refine[type(learner)](fit, plan, base) for learner in local]
-            laws.append(found)
+                fitted += [refine[type(learner)](fit, plan, base) for learner in local]
+            laws.append(fitted)
         return _RowCandidates(fit, tuple(learner.name for learner in (*learners, *local)), plans, laws)
 
     def _fits(self, laws: Sequence[FloatArray], damped: Sequence[FloatArray]) -> RowFits:
@@ -286,7 +286,7 @@ class _RowCandidates(Candidates):
 
     def alone(self) -> Iterator[tuple[str, RowFits]]:
         for index, name in enumerate(self.names):
-            laws = [found[index] for found in self.laws]
+            laws = [candidates[index] for candidates in self.laws]
             yield name, self._fits(laws, laws)
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
@@ -295,9 +295,9 @@ class _RowCandidates(Candidates):
 
     def mix(self, shares: FloatArray) -> FittedScore:
         laws, damped = [], []
-        for found, share in zip(self.laws, shares, strict=True):
-            laws.append(_mix(found, share))
-            damped.append(_mix(found, _damp(share)))
+        for candidates, share in zip(self.laws, shares, strict=True):
+            laws.append(_mix(candidates, share))
+            damped.append(_mix(candidates, _damp(share)))
         fits = self._fits(laws, damped)
         return FittedScore(self.names, fits.parts[0], fits, tuple(laws[: self.fit.repeats]))
 
@@ -320,8 +320,8 @@ def _fold_shares(
     logs = np.stack([_log_hits(plan, laws, data.codes) for laws in candidates])
     shares = []
     for rows, models in plan.mixing:
-        found = logs[:, 0, rows] if plan.factor == 1.0 else logs[:, models, rows]
-        totals = found.sum(axis=1) if data.weight is None else found @ data.weight[rows]
+        hits = logs[:, 0, rows] if plan.factor == 1.0 else logs[:, models, rows]
+        totals = hits.sum(axis=1) if data.weight is None else hits @ data.weight[rows]
         shares.append(_compute_shares(totals, sober))
     return np.stack(shares)
 

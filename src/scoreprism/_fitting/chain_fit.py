@@ -246,7 +246,7 @@ class ChainFit:
             partitions = replace(partitions, held=partitions.held[weight[partitions.held] > 0])
         return replace(self, rows=rows, sample=sample, plan=plan, partitions=partitions)
 
-    def refit_term(self, index: int, counts: FloatArray, found: Decomposition) -> float:
+    def refit_term(self, index: int, counts: FloatArray, original: Decomposition) -> float:
         """A term with every row counted so many times, in the fold it always had (folds drawn anew would leak)."""
         assert self.mixture is not None  # noqa: S101 - what was decomposed was fitted
         shares = self.mixture.shares
@@ -257,21 +257,21 @@ class ChainFit:
             warnings.simplefilter("ignore")
             score_law = fit_candidates(again).mix(shares)
             chain = again.link(score_law, fit_levels(again, score_law, index))
-            result = chain.decompose_at(found.loss, found.form, found.clip)
+            result = chain.decompose_at(original.loss, original.form, original.clip)
         return float(list(result.terms.values())[index])
 
     # ── what only the fit knows of a decomposition ──────────────────────────────────────────────────
 
-    def complete(self, found: Decomposition) -> Decomposition:
+    def complete(self, result: Decomposition) -> Decomposition:
         """A decomposition by these laws with guards, candidates, and the test that advice goes by."""
         assert self.mixture is not None  # noqa: S101 - the chain was fitted
-        found = _add_guards(found, self)
-        known = self.mixture.alternatives.get((str(found.loss), found.clip))
+        result = _add_guards(result, self)
+        known = self.mixture.alternatives.get((str(result.loss), result.clip))
         return replace(
-            found,
-            findings=(*found.findings, *_find_few_rows(found)),
+            result,
+            findings=(*result.findings, *_find_few_rows(result)),
             _calibration=self.mixture.check,
-            _alternatives=partial(self.judge_candidates, found.loss, found.clip) if known is None else known,
+            _alternatives=partial(self.judge_candidates, result.loss, result.clip) if known is None else known,
         )
 
     def find_origins(self) -> list[Finding]:
@@ -285,12 +285,12 @@ class ChainFit:
             mean = self.mixture.shares.reshape(-1, len(self.mixture.names)).mean(axis=0)
             ranked = sorted(zip(mean.tolist(), self.mixture.names, strict=True), key=lambda pair: -pair[0])
             facts["shares"] = {name: share for share, name in ranked if share >= 0.005}
-        found = [
+        origins = [
             Finding("law_fitted", level=1, subject=self.maps[0].name if len(self.maps) == 1 else None, facts=facts)
         ]
         if self.calibration is not None or self.partitions is None:
             absent = [one.name for one in self.maps if isinstance(one, (ShiftLearner, BoostLearner))]
-            found += [Finding("candidates_left_out", facts={"maps": absent})] if absent else []
+            origins += [Finding("candidates_left_out", facts={"maps": absent})] if absent else []
         tasks = [level for level in self.levels if isinstance(level, LevelTask)]
         for own in dict.fromkeys(task.reference for task in tasks):  # None, and stacks of some levels
             fitted = [task.name for task in tasks if task.reference is own]
@@ -298,9 +298,9 @@ class ChainFit:
             stack = isinstance(reference, StackedReference)
             by = f"a stack of {', '.join(reference._names())}" if stack else type(reference).__name__
             what = ["Q = P(Y | S, X)"] if fitted == ["Q"] and len(tasks) == 1 else fitted
-            found.append(Finding("law_fitted", level=2, subject=by, facts={"laws": what, **self._folds()}))
+            origins.append(Finding("law_fitted", level=2, subject=by, facts={"laws": what, **self._folds()}))
         given = [level.name for level in self.levels if isinstance(level, Level)]
-        return [*found, *([Finding("law_given", facts={"laws": given})] if given else [])]
+        return [*origins, *([Finding("law_given", facts={"laws": given})] if given else [])]
 
     def _folds(self, *, of_score: bool = False) -> dict[str, Any]:
         """How laws are fitted out of sample."""
@@ -405,10 +405,10 @@ def parse_calibration(
     """A separate calibration split: a sample, or scores, outcomes and perhaps weights, read as those at hand."""
     held = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
     if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
-        found = f"{held.classes.tolist()} beside {sample.classes.tolist()}"
+        got = f"{held.classes.tolist()} beside {sample.classes.tolist()}"
         refuse(
             "`calibration` must have the labels of `y_true`",
-            found,
+            got,
             "Pass `classes`=[…] in column order.",
             LabelError,
         )
@@ -479,22 +479,22 @@ def _add_guards(result: Decomposition, fit: ChainFit) -> Decomposition:
     own = isinstance(fit.reference, StackedReference)
     fitted = [1, *(2 + i for i, level in enumerate(fit.levels) if isinstance(level, LevelTask))]
     muted: list[str] = []
-    found: list[Finding] = []
+    guards: list[Finding] = []
     for t in fitted:
         name = result.level_names[t]
         overfit = find_overfit(result, t, "rows" if own or t == 1 else "reference")
         if overfit is not None:
-            found.append(announce(overfit))
+            guards.append(announce(overfit))
         if t > 1:
             term = result.names[t - 1]
             if result._moments.value({result._levels + t: 1.0}) > _MOSTLY_NOISE * result.terms[term]:
                 muted += [one for one in result.names[t - 1 : t + 1] if one not in muted]
                 if overfit is None:
-                    found.append(Finding("size_unknown", term=term))
+                    guards.append(Finding("size_unknown", term=term))
             if result._inference(term).reach(0.95) < 0.0:
                 facts = {"coarser": result.level_names[t - 1], "own": own}
-                found.append(Finding("worse_than_coarser", level=t, subject=name, facts=facts))
-    return replace(result, findings=(*result.findings, *found), muted=tuple(muted))
+                guards.append(Finding("worse_than_coarser", level=t, subject=name, facts=facts))
+    return replace(result, findings=(*result.findings, *guards), muted=tuple(muted))
 
 
 #: Fewer rows than this carry the variance: intervals and bounds deserve a warning.

@@ -126,8 +126,8 @@ class CellFits:
         apart = table - base
         total = np.einsum("pkyg,pkg->yg", self.mass, apart)
         held = self.mass.sum(axis=(0, 1))
-        found: FloatArray = np.tile(apart.mean(axis=(0, 1)), (2, 1))
-        return np.asarray(base + np.divide(total, held, out=found, where=held > 0.0))
+        filled: FloatArray = np.tile(apart.mean(axis=(0, 1)), (2, 1))
+        return np.asarray(base + np.divide(total, held, out=filled, where=held > 0.0))
 
     def _if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Mean loss had the outcome been this one, by what it was, (2, G)."""
@@ -136,8 +136,8 @@ class CellFits:
             law = self._laws[0]
             codes = np.full(law.size, outcome, dtype=np.intp)
             self._memo[key] = self._mean(loss.evaluate(law.ravel(), codes).reshape(law.shape))
-        found: FloatArray = self._memo[key]
-        return found
+        values: FloatArray = self._memo[key]
+        return values
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
         """Loss of the law in every row."""
@@ -171,8 +171,8 @@ class CellFits:
             for k in range(folds.shape[1]):
                 total += loss.evaluate_divergence(folds[:, k].ravel(), centre.ravel())
             self._memo[key] = total.reshape(centre.shape).mean(axis=0)
-        found: FloatArray = self._memo[key]
-        return found
+        spreads: FloatArray = self._memo[key]
+        return spreads
 
     def entropies(self, loss: ProperLoss) -> FloatArray:
         """Entropy of the law in every row."""

@@ -18,8 +18,8 @@ def score_basis(score: FloatArray) -> FloatArray:
         return _curves(score, int(2.0 * np.sqrt(score.size)))
     n, k = score.shape
     if n < 10 * k:
-        found = f"{n} rows for {k} classes"
-        refuse("each half of the rows must hold ten rows for each class", found, "Pass more rows, or merge classes.")
+        got = f"{n} rows for {k} classes"
+        refuse("each half of the rows must hold ten rows for each class", got, "Pass more rows, or merge classes.")
     eta = law_logits(score)
     columns = list(eta.T[1:] - eta.T[0])
     joint = _products(score[:, 1:], n // 40)  # a map of several probabilities is not a sum of maps of each
@@ -32,12 +32,12 @@ def score_basis(score: FloatArray) -> FloatArray:
 
 def _products(columns: FloatArray, most: int) -> FloatArray:
     """Polynomials in the columns, degree by degree as long as there is room for all of one."""
-    found, last = [columns], [(columns[:, j], j) for j in range(columns.shape[1])]
+    blocks, last = [columns], [(columns[:, j], j) for j in range(columns.shape[1])]
     while True:
         following = [(part * columns[:, j], j) for part, i in last for j in range(i, columns.shape[1])]
-        if sum(part.shape[1] for part in found) + len(following) > most:
-            return np.concatenate(found, axis=1)
-        found.append(np.stack([part for part, _ in following], axis=1))
+        if sum(part.shape[1] for part in blocks) + len(following) > most:
+            return np.concatenate(blocks, axis=1)
+        blocks.append(np.stack([part for part, _ in following], axis=1))
         last = following
 
 

@@ -280,7 +280,7 @@ def locate(cuts: FloatArray, x: FloatArray) -> IntArray:
     # all cuts in lower cells are below x, all in higher ones above: only cells with a cut of their own need a search
     upto = np.cumsum(np.bincount(cell(cuts), minlength=cells))
     mine = cell(x)
-    found = upto.take(mine)
+    counts = upto.take(mine)
     open_ = np.flatnonzero(np.diff(upto, prepend=0).astype(bool).take(mine))
-    found[open_] = np.searchsorted(cuts, x[open_], side="right")
-    return found
+    counts[open_] = np.searchsorted(cuts, x[open_], side="right")
+    return counts

@@ -317,9 +317,9 @@ def find_pairs(codes: Codes, residual: FloatArray, variance: FloatArray, search:
         statistic += np.add.reduceat(np.add.reduceat(square, first, axis=0), first, axis=1)
     freedom = np.outer(own, own) * max(1.0, residual.shape[0] - 1.0)
     upper = np.triu_indices(chosen.size, 1)
-    found, expected = statistic[upper], freedom[upper]
-    clear = np.flatnonzero(chdtrc(expected, found) * found.size < search.chance)
-    best = clear[np.argsort((expected - found)[clear], kind="stable")[: search.pairs]]
+    observed, expected = statistic[upper], freedom[upper]
+    clear = np.flatnonzero(chdtrc(expected, observed) * observed.size < search.chance)
+    best = clear[np.argsort((expected - observed)[clear], kind="stable")[: search.pairs]]
     return [(int(chosen[upper[0][i]]), int(chosen[upper[1][i]])) for i in best]
 
 
@@ -381,9 +381,9 @@ def _order_categories(category: NDArray[np.uint8], other: NDArray[np.uint8], slo
     cell = category.astype(np.intp) * WIDTH + other
     left, _, _ = np.linalg.svd(np.concatenate([_interaction(cell, line) for line in slopes], axis=1))
     count = np.bincount(category, minlength=WIDTH)
-    found = np.flatnonzero(count)
+    used = np.flatnonzero(count)
     rank = np.zeros(WIDTH, dtype=np.intp)
-    rank[found[np.argsort(left[found, 0] / np.sqrt(count[found]), kind="stable")]] = np.arange(1, found.size + 1)
+    rank[used[np.argsort(left[used, 0] / np.sqrt(count[used]), kind="stable")]] = np.arange(1, used.size + 1)
     return _number(rank)
 
 

@@ -213,12 +213,12 @@ def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
     """The law of a classifier fitted on codes, all classes in order, kept 1/(2n) away from 0 and 1."""
     name, n = type(estimator).__name__, count_rows(table)
     try:
-        found = estimator.predict_proba(table)
+        predictions = estimator.predict_proba(table)
     except (ScoreprismError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
         refuse(f"{name} must be able to score these features", f"its own error: {error}", "Encode them in a pipeline.")
-    law = parse_prediction(found, f"{name}.predict_proba", n, len(estimator.classes_))
+    law = parse_prediction(predictions, f"{name}.predict_proba", n, len(estimator.classes_))
     full = np.zeros((n, k))
     full[:, np.asarray(estimator.classes_, dtype=np.intp)] = law
     kept = clip_law(full / full.sum(axis=1, keepdims=True), min(0.5 / n_train, 1.0 / k))

@@ -62,14 +62,14 @@ def read(text: str | bytes) -> dict[str, Any]:
             brief(data.get("version")),
             "Fit the map again, or use the release that wrote it.",
         )
-    found = require_fields(data, _FIELDS, "a calibrator file")
-    if found["sha256"] != digest(found):
+    fields = require_fields(data, _FIELDS, "a calibrator file")
+    if fields["sha256"] != digest(fields):
         refuse(
             "a calibrator file must be as it was written",
             "content that does not fit its digest (sha256): it was edited or damaged",
             "Use the original, or fit the map again.",
         )
-    return found
+    return fields
 
 
 def decode_map(found: object, k: int) -> MapPart:

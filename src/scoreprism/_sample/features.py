@@ -97,15 +97,15 @@ class Categorical:
 
     @staticmethod
     def fit(values: NDArray[Any]) -> Categorical:
-        found, counts = np.unique(values, return_counts=True)
+        labels, counts = np.unique(values, return_counts=True)
         frequent = np.argsort(-counts, kind="stable")[:BINS]
-        levels = tuple(found[i] for i in frequent if counts[i] >= min(RARE, max(1, values.size // 20)))
-        return Categorical(levels, len(levels) == found.size == 2)
+        levels = tuple(labels[i] for i in frequent if counts[i] >= min(RARE, max(1, values.size // 20)))
+        return Categorical(levels, len(levels) == labels.size == 2)
 
     def codes(self, values: NDArray[Any]) -> Codes:
         table = {level: code for code, level in enumerate(self.levels, start=1)}
-        found, inverse = np.unique(values, return_inverse=True)
-        return np.array([table.get(level, 0) for level in found], dtype=np.uint8)[inverse]
+        labels, inverse = np.unique(values, return_inverse=True)
+        return np.array([table.get(level, 0) for level in labels], dtype=np.uint8)[inverse]
 
     def design(self, values: NDArray[Any]) -> list[FloatArray]:
         codes = self.codes(values)

@@ -62,8 +62,8 @@ def parse_splits(cv: Any, data: FitRows, groups: IntArray | None, rule: str) -> 
 def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
     """Splits as row numbers from 0 on, of which none trains and tests on the same row."""
     rows = np.arange(n)
-    found = [(rows[train], rows[test]) for train, test in splits]  # also masks and numbers from the end
-    for number, (train, test) in enumerate(found):
+    pairs = [(rows[train], rows[test]) for train, test in splits]  # also masks and numbers from the end
+    for number, (train, test) in enumerate(pairs):
         both = np.intersect1d(train, test)
         if both.size:
             refuse(
@@ -71,7 +71,7 @@ def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
                 f"{both.size} rows in both parts of split {number} (row {listed(both)})",
                 "Use splits whose parts do not overlap.",
             )
-    return found
+    return pairs
 
 
 def random_folds(codes: IntArray, cv: int, rng: np.random.Generator) -> list[Split]:

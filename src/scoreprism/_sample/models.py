@@ -67,8 +67,8 @@ def find_double_use(
     """Whether a model seems to be trained on the rows that judge its `what`; if it certainly was, that is announced."""
     from scoreprism._double_use import find_training_rows
 
-    found = find_training_rows(model, X, y, sample_weight)
-    return () if found is None else (announce(found.with_facts(what=what)),)
+    finding = find_training_rows(model, X, y, sample_weight)
+    return () if finding is None else (announce(finding.with_facts(what=what)),)
 
 
 def parse_models(scores: Any, what: str) -> dict[str, Any]:

@@ -195,7 +195,7 @@ class Sample:
         given = [source for _, source in sources if isinstance(source, GivenLaw)]
         if len(laws) + len(given) > 1:
             _require_alike([*laws.values(), *given])
-        found, parsed = parse_laws(
+        base, parsed = parse_laws(
             y_true,
             [*laws.values(), *given],
             sample_weight=sample_weight,
@@ -205,9 +205,9 @@ class Sample:
             backend=next(filter(None, (*map(backend_of, models.values()), backend_of(X))), None),
         )
         above = iter(parsed[len(laws) :])
-        n = found.n
+        n = base.n
         sample = replace(
-            found,
+            base,
             predictions={name: level.law for name, level in zip(laws, parsed, strict=False)},
             X=X,
             levels=tuple(_level(name, source, above, n) for name, source in sources),
@@ -678,8 +678,8 @@ def _parse_predictions(
         law, columns, findings[name] = apply_model(value, X, y=y_true, sample_weight=sample_weight)
         present = set(distinct(parse_labels(y_true, "y_true"), "y_true")[0].tolist())
         if columns is not None and not present <= set(columns):
-            found = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
-            refuse("`y_true` must hold labels the model was fitted on", found, "Pass the same labels.", LabelError)
+            got = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
+            refuse("`y_true` must hold labels the model was fitted on", got, "Pass the same labels.", LabelError)
         laws[name] = GivenLaw(what, law, None, columns)
     return laws, findings
 
@@ -689,10 +689,10 @@ def _require_alike(laws: Sequence[GivenLaw]) -> None:
     for law in others:
         require_rows(law.values.shape[0], first.values.shape[0], law.name, first.name)
         if n_classes(law.values) != n_classes(first.values):
-            found = f"{n_classes(law.values)} and {n_classes(first.values)}"
+            got = f"{n_classes(law.values)} and {n_classes(first.values)}"
             refuse(
                 f"{mark(law.name)} must have as many classes as {mark(first.name)}",
-                found,
+                got,
                 "Write both over the same outcome.",
             )
 

@@ -99,8 +99,8 @@ def score_law(score: PlaneFunction, plane: Plane) -> ScoreLaw:
         grid = np.linspace(_EDGE, 1.0 - _EDGE, 65)
         table = turned(grid[:, None] + 0.0 * grid, 0.0 * grid[:, None] + grid)
         if (table == table[:, :1]).all():
-            found = curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane)  # type: ignore[misc]
-            return sampled(score, plane) if found is None else _sort_by_score(found)
+            nodes = curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane)  # type: ignore[misc]
+            return sampled(score, plane) if nodes is None else _sort_by_score(nodes)
     return sampled(score, plane)
 
 

@@ -66,14 +66,14 @@ def name_terms(levels: Sequence[str], latent: frozenset[str] = LATENT_NAMES) -> 
 class Fit(Protocol):
     """How the laws of a chain were fitted; it can fit them again."""
 
-    def complete(self, found: Decomposition) -> Decomposition:
+    def complete(self, result: Decomposition) -> Decomposition:
         """The decomposition with what only the fit knows: guards, candidates, the resolution form."""
 
     @property
     def can_resample(self) -> bool:
         """Whether laws can be fitted to resampled rows."""
 
-    def refit_term(self, index: int, counts: FloatArray, found: Decomposition) -> float:
+    def refit_term(self, index: int, counts: FloatArray, result: Decomposition) -> float:
         """A term of a decomposition, with the laws fitted to every row counted so many times."""
 
 
@@ -281,10 +281,10 @@ class Chain:
             With ``floored``, where there is a floor.
         """
         again = partial(self._assemble, loss, form)
-        found = again(clip)
-        if found.clip is not None or self.population or (floor is None and found._finite):
-            return found
-        return _with_floor(found, self.sample, again, self.sample.floor if floor is None else floor)
+        result = again(clip)
+        if result.clip is not None or self.population or (floor is None and result._finite):
+            return result
+        return _with_floor(result, self.sample, again, self.sample.floor if floor is None else floor)
 
     def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
         """The terms at one clipping distance."""
@@ -299,8 +299,8 @@ class Chain:
             ends, what_if, extras = _ends(used, loss, losses, extras)
         moments = used.moments(losses, extras, loss)
         rows = None if self.sample.cells is not None else RowLosses(frozen(losses), frozen(extras), what_if)
-        found = replace(conclude(self, loss, form, clip, moments, self.sample.mean(losses[0]), rows, said), _ends=ends)
-        return found if self.fit is None else self.fit.complete(found)
+        result = replace(conclude(self, loss, form, clip, moments, self.sample.mean(losses[0]), rows, said), _ends=ends)
+        return result if self.fit is None else self.fit.complete(result)
 
     def level_losses(self, loss: ProperLoss) -> FloatArray:
         """
@@ -513,13 +513,13 @@ def bring_together(levels: Sequence[Level]) -> tuple[Level, ...]:
     """Levels in one layout: two columns for all as soon as one has them."""
     laws = unify([level.law for level in levels])
     ndim = laws[0].ndim
-    found = []
+    unified = []
     for level, law in zip(levels, laws, strict=True):
         folds = level.folds
         if folds is not None and folds.ndim == 2 and ndim == 2:
             folds = np.stack([1.0 - folds, folds], axis=2)
-        found.append(level if law is level.law and folds is level.folds else level.change(law=law, folds=folds))
-    return tuple(found)
+        unified.append(level if law is level.law and folds is level.folds else level.change(law=law, folds=folds))
+    return tuple(unified)
 
 
 def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
@@ -613,7 +613,7 @@ def _moments_of_cells(chain: Chain, losses: FloatArray, extras: FloatArray, loss
 
 
 def _with_floor(
-    found: Decomposition, sample: Sample, again: Callable[[float], Decomposition], distance: float
+    result: Decomposition, sample: Sample, again: Callable[[float], Decomposition], distance: float
 ) -> Decomposition:
     """A decomposition with the same at a floor."""
     with warnings.catch_warnings():
@@ -621,7 +621,7 @@ def _with_floor(
         twin = again(distance)
     law = sample.prediction
     moved = round(sample.total((clip_law(law, distance) != law).reshape(sample.n, -1).any(axis=1)))
-    return replace(found, floored=as_floored(twin, moved))
+    return replace(result, floored=as_floored(twin, moved))
 
 
 def as_floored(twin: Decomposition, moved: int) -> Decomposition:

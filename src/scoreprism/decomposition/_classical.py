@@ -175,8 +175,8 @@ def resolution_decomposition(
     law, raw = parse_law(source, "calibrated"), getattr(calibrated, "folds", None)
     require_rows(law.shape[0], prediction.values.shape[0], "calibrated", "y_true")
     if n_classes(law) != n_classes(prediction.values):
-        found = f"shapes {law.shape} and {prediction.values.shape}"
-        refuse("`calibrated` must have as many classes as `y_proba`", found, "Recalibrate all classes.")
+        got = f"shapes {law.shape} and {prediction.values.shape}"
+        refuse("`calibrated` must have as many classes as `y_proba`", got, "Recalibrate all classes.")
     folds = None if raw is None else parse_folds(raw, law, "calibrated.folds")
     columns = calibrated.given.columns if hasattr(calibrated, "given") else column_names(source)
     sample, (score, level) = parse_laws(

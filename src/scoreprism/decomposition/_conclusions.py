@@ -45,11 +45,11 @@ def draw_conclusions(
     basis = result._stand_in or result
     if not math.isfinite(basis.risk) or not basis.risk > 0.0 or math.isnan(basis.std_error[basis.names[0]]):
         return infinite
-    found = settle(_conclude(basis, confidence_level, min_gain * basis.risk, calibration_pvalue, grouping_pvalue))
+    conclusions = settle(_conclude(basis, confidence_level, min_gain * basis.risk, calibration_pvalue, grouping_pvalue))
     if basis.floor is not None:
         at_floor = {"floor": basis.floor}
-        found = (*select(basis.findings, "floored"), *(one.with_facts(**at_floor) for one in found))
-    return (*infinite, *found)
+        conclusions = (*select(basis.findings, "floored"), *(one.with_facts(**at_floor) for one in conclusions))
+    return (*infinite, *conclusions)
 
 
 def _conclude(
@@ -253,17 +253,17 @@ class Summary(TermTable):
             With ``terms``, ``findings`` and ``advice``; where the loss is infinite also ``floored``, the terms at a
             floor.
         """
-        found: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "confidence_level": self.confidence_level,
             "terms": self._by_term(),
             "advice": list(self.advice),
         }
-        found["findings"] = [one.to_dict() for one in self.findings]
+        plain["findings"] = [one.to_dict() for one in self.findings]
         twin = self.result._stand_in
         if twin is not None:
             terms = twin._summarized(self.confidence_level)._by_term()
-            found["floored"] = {"floor": twin.clip, "moved": twin._moved, "terms": terms}
-        return found
+            plain["floored"] = {"floor": twin.clip, "moved": twin._moved, "terms": terms}
+        return plain
 
     def _columns(self) -> dict[str, list[Any]]:
         from scoreprism._findings.sentences import explain_term

@@ -38,8 +38,8 @@ class Comparison(Drawable, TermTable):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = (rng.random(1000) < p).astype(int)
-    >>> found = scoreprism.compare(y, {"good": p, "vague": 0.5 + 0.4 * (p - 0.5)}, loss="brier", random_state=0)
-    >>> found.ranking("reliability")
+    >>> models = scoreprism.compare(y, {"good": p, "vague": 0.5 + 0.4 * (p - 0.5)}, loss="brier", random_state=0)
+    >>> models.ranking("reliability")
     ('good', 'vague')
     """
 
@@ -104,8 +104,8 @@ class Comparison(Drawable, TermTable):
     def floored(self) -> Comparison | None:
         """The same models at a floor, where the loss of one is infinite; else None."""
         twins = {name: d.floored for name, d in self.decompositions.items()}
-        found = {name: d for name, d in twins.items() if d is not None}
-        return Comparison(self.names, self._backend, found) if len(found) == len(twins) else None
+        floored = {name: d for name, d in twins.items() if d is not None}
+        return Comparison(self.names, self._backend, floored) if len(floored) == len(twins) else None
 
     def _twin(self) -> TermTable | None:
         return self.floored
@@ -123,18 +123,18 @@ class Comparison(Drawable, TermTable):
 
     def _columns(self) -> dict[str, list[Any]]:
         order = self.ranking()
-        found = [self.decompositions[name] for name in order]
-        columns: dict[str, list[Any]] = {"model": list(order), "loss": [d.risk for d in found]}
+        decompositions = [self.decompositions[name] for name in order]
+        columns: dict[str, list[Any]] = {"model": list(order), "loss": [d.risk for d in decompositions]}
         for name in self.names:
-            columns[name] = [d.terms[name] for d in found]
-        behind = [d.minus(found[0]) for d in found]
+            columns[name] = [d.terms[name] for d in decompositions]
+        behind = [d.minus(decompositions[0]) for d in decompositions]
         columns["behind"] = [gap.risk for gap in behind]
         columns["behind_std_error"] = [gap.risk_std_error for gap in behind]
         return columns
 
     def _shown_columns(self) -> dict[str, list[Any]]:
-        found = [self.decompositions[name] for name in self.ranking()]
-        return self._columns() | {name: [d._shown_term(name) for d in found] for name in self.names}
+        decompositions = [self.decompositions[name] for name in self.ranking()]
+        return self._columns() | {name: [d._shown_term(name) for d in decompositions] for name in self.names}
 
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))
@@ -174,8 +174,8 @@ class SegmentDecompositions(Drawable, TermTable):
     >>> rng = np.random.default_rng(0)
     >>> p, region = rng.random(1000), np.repeat(["north", "south"], 500)
     >>> y = (rng.random(1000) < np.where(region == "north", p, p**3)).astype(int)
-    >>> found = scoreprism.decompose_by(y, p, segments=region, loss="brier", random_state=0)
-    >>> {name: bool(value < 0.01) for name, value in found.pvalues("reliability").items()}
+    >>> by = scoreprism.decompose_by(y, p, segments=region, loss="brier", random_state=0)
+    >>> {name: bool(value < 0.01) for name, value in by.pvalues("reliability").items()}
     {'north': False, 'south': True}
     """
 
@@ -247,9 +247,9 @@ class SegmentDecompositions(Drawable, TermTable):
     def floored(self) -> SegmentDecompositions | None:
         """The same segments at a floor, where the loss of one is infinite; else None."""
         twins = {segment: d.floored for segment, d in self.decompositions.items()}
-        found = {segment: d for segment, d in twins.items() if d is not None}
-        full = len(found) == len(twins)
-        return SegmentDecompositions(self.names, self._backend, found, self.skipped) if full else None
+        floored = {segment: d for segment, d in twins.items() if d is not None}
+        full = len(floored) == len(twins)
+        return SegmentDecompositions(self.names, self._backend, floored, self.skipped) if full else None
 
     def _twin(self) -> TermTable | None:
         return self.floored
@@ -263,26 +263,26 @@ class SegmentDecompositions(Drawable, TermTable):
         dict
             Segment → summary, and the skipped segments.
         """
-        found = {str(segment): d.to_dict() for segment, d in self.decompositions.items()}
-        return {"segments": found, "skipped": {str(segment): why for segment, why in self.skipped.items()}}
+        summaries = {str(segment): d.to_dict() for segment, d in self.decompositions.items()}
+        return {"segments": summaries, "skipped": {str(segment): why for segment, why in self.skipped.items()}}
 
     def _columns(self) -> dict[str, list[Any]]:
-        found = self.decompositions
+        decompositions = self.decompositions
         columns: dict[str, list[Any]] = {
-            "segment": list(found),
-            "rows": [d.n for d in found.values()],
-            "loss": [d.risk for d in found.values()],
+            "segment": list(decompositions),
+            "rows": [d.n for d in decompositions.values()],
+            "loss": [d.risk for d in decompositions.values()],
         }
         for name in self.names:
-            columns[name] = [d.terms[name] for d in found.values()]
-        first = [d._shown_interval(self.names[0]) for d in found.values()]
+            columns[name] = [d.terms[name] for d in decompositions.values()]
+        first = [d._shown_interval(self.names[0]) for d in decompositions.values()]
         columns["low"], columns["high"] = [i.low for i in first], [i.high for i in first]
         columns["p_holm"] = list(self.pvalues(self.names[0]).values())
         return columns
 
     def _shown_columns(self) -> dict[str, list[Any]]:
-        found = self.decompositions.values()
-        return self._columns() | {name: [d._shown_term(name) for d in found] for name in self.names}
+        decompositions = self.decompositions.values()
+        return self._columns() | {name: [d._shown_term(name) for d in decompositions] for name in self.names}
 
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))

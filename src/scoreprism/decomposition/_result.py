@@ -444,10 +444,10 @@ class Decomposition(Drawable, Noted, TermTable):
         replicates = np.array(list(track(work, n_resamples, f"bootstrap of {name}")))
         centred = weight * (self._rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
-        found = bca(self.terms[name], replicates, influence, confidence_level)
+        interval = bca(self.terms[name], replicates, influence, confidence_level)
         if not ROLES[self._roles[i]].nonnegative:
-            return found
-        return Interval(max(found.low, 0.0), max(found.high, 0.0), confidence_level, found.method)
+            return interval
+        return Interval(max(interval.low, 0.0), max(interval.high, 0.0), confidence_level, interval.method)
 
     def lower_bound(self, term: str, confidence_level: float = 0.95) -> Bound:
         """

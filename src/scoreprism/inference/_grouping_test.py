@@ -109,8 +109,8 @@ def _projected_covariance(
     learn, judge = held[np.sort(order[: order.size // 2])], held[np.sort(order[order.size // 2 :])]
     for rows in (learn, judge):
         if rows.size < 20 or np.unique(data.codes[rows]).size < 2:
-            found = f"{rows.size} rows of {np.unique(data.codes[rows]).size} classes"
-            refuse("each half of the rows must hold 20 of them and two classes", found, "Pass more rows.")
+            got = f"{rows.size} rows of {np.unique(data.codes[rows]).size} classes"
+            refuse("each half of the rows must hold 20 of them and two classes", got, "Pass more rows.")
     h = _direction(fit, features, learn, judge, rng)
     weight = np.ones(judge.size) if data.weight is None else data.weight[judge]
     basis = score_basis(data.score[judge])

@@ -287,8 +287,8 @@ def _from_pilot(
 ) -> tuple[float, float, str, tuple[str, ...]]:
     """Reliability, σ and the loss of a pilot; σ grows as the root of the reliability."""
     if not isinstance(pilot, Decomposition) or "reliability" not in pilot.names:
-        found = f"the terms {', '.join(pilot.names)}" if isinstance(pilot, Decomposition) else type(pilot).__name__
-        refuse("`pilot` must be a Decomposition with a term 'reliability'", found, "Use Chain.decompose.")
+        got = f"the terms {', '.join(pilot.names)}" if isinstance(pilot, Decomposition) else type(pilot).__name__
+        refuse("`pilot` must be a Decomposition with a term 'reliability'", got, "Use Chain.decompose.")
     if loss is not None:
         refuse("`loss` must be left out beside a pilot, which has one", repr(loss), "Decompose the pilot by that loss.")
     estimate, error = pilot.terms["reliability"], pilot.std_error["reliability"]

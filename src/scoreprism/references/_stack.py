@@ -139,13 +139,13 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _hits_out_of_fold(self, task: Task, folds: Sequence[Split], rng: np.random.Generator) -> FloatArray:
         """What members that were fitted without a row give to its outcome; 1 for rows that are in no test part."""
-        found = []
+        by_fold = []
         for train, test in folds:
             held = task.part(test)
             laws = self.fit_members(task.part(train), rng)(held.features, held.base)
-            found.append(observed_probabilities(laws, held.codes))
-        hits = np.ones((found[0].shape[0], task.codes.shape[0]))
-        for (_, test), rows in zip(folds, found, strict=True):
+            by_fold.append(observed_probabilities(laws, held.codes))
+        hits = np.ones((by_fold[0].shape[0], task.codes.shape[0]))
+        for (_, test), rows in zip(folds, by_fold, strict=True):
             hits[:, test] = rows
         return hits
 
@@ -155,8 +155,8 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         law = parse_law(y_proba, "y_proba")
         require_rows(law.shape[0], n, "y_proba", "X")
         if n_classes(law) != self.classes_.size:
-            found = f"{n_classes(law)} classes beside {self.classes_.size} labels"
-            refuse("`y_proba` must have a column for each label", found, "Pass probabilities of the labels of y.")
+            got = f"{n_classes(law)} classes beside {self.classes_.size} labels"
+            refuse("`y_proba` must have a column for each label", got, "Pass probabilities of the labels of y.")
         return law[:, 1] if law.ndim == 2 and law.shape[1] == 2 else law
 
     def _columns(self, table: list[NDArray[Any]], base: FloatArray) -> list[NDArray[Any]]:
