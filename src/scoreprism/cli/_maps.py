@@ -37,7 +37,7 @@ _DIALECTS = {
 @click.argument("file", type=opt.FILE)
 @opt.options(
     opt.SCORES, opt.READING,
-    opt.in_numbers("--method", type=opt.OneOf(METHODS), default="selected", metavar="NAME",
+    opt.in_numbers("--method", type=click.Choice(METHODS, case_sensitive=False), default="selected", metavar="NAME",
                    help="Map; see `scoreprism calibrators`. The default selects one by cross-validation."),
     opt.in_numbers("--order", type=click.Choice(("keep", "any")), metavar="NAME",
                    help="Whether the selected map must keep the ranking of the scores: keep (default) or any."),

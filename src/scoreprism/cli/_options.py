@@ -26,8 +26,8 @@ OPTION_OF = {
 }  # fmt: skip
 #: A hyphen at which no line is broken.
 _HYPHEN = "\u2011"
-#: More processes than this for each core only take memory.
-_PER_CORE = 4
+#: More processes only take memory.
+_MOST_JOBS = 4 * (os.cpu_count() or 1)
 
 
 # ── types: what click's own let through, refused before any work ────────────────────────────────────
@@ -55,32 +55,6 @@ class Named(click.types.StringParamType):
         if not str(value).strip():
             self.fail(f"the name of a {self.what} must not be empty. Is a shell variable not set?", param, ctx)
         return str(value)
-
-
-class Jobs(click.types.IntParamType):
-    """A number of processes, as joblib counts them: -1 is one for each core."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
-        jobs: int = super().convert(value, param, ctx)
-        cores = os.cpu_count() or 1
-        if jobs == 0 or jobs > _PER_CORE * cores:
-            most = _PER_CORE * cores
-            self.fail(f"{jobs} is not between 1 and {most}; this machine has {cores} cores.", param, ctx)
-        return jobs
-
-
-class OneOf(click.types.StringParamType):
-    """A word of a vocabulary, as the functions of the library take it: any case, and near ones are suggested."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = words
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The word."""
-        from scoreprism._core.checks import parse_choice
-
-        return parse_choice(value, self.words, self.name if param is None else param.opts[0])
 
 
 class Loss(click.types.StringParamType):
@@ -240,7 +214,9 @@ NUMBERS = (
 )  # fmt: skip
 RANDOM = (
     in_numbers("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Random seed (printed to stderr)."),
-    in_numbers("--jobs", type=Jobs(), metavar="N", help="Number of processes; does not change results."),
+    in_numbers(
+        "--jobs", type=click.IntRange(1, _MOST_JOBS), metavar="N", help="Number of processes; does not change results."
+    ),
 )
 
 #: Engines that open files, and lengths of periods: those of `scoreprism.scale`, which is not loaded here.

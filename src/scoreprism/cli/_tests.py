@@ -31,10 +31,10 @@ _REJECTED = {"calibration": "is not calibrated", "grouping": "loses information 
 @click.argument("file", type=opt.FILE)
 @opt.options(
     opt.SCORES, opt.MODELS, opt.FEATURES, opt.READING,
-    opt.in_numbers("--method", type=opt.OneOf(METHODS), default="min-p", metavar="NAME",
+    opt.in_numbers("--method", type=click.Choice(METHODS, case_sensitive=False), default="min-p", metavar="NAME",
                    help=f"Calibration test: {', '.join(METHODS[:8])}; for several classes also "
                    f"{', '.join(METHODS[8:])}."),
-    opt.in_numbers("--grouping-method", type=opt.OneOf(GROUPING_METHODS), default="projected-covariance",
+    opt.in_numbers("--grouping-method", type=click.Choice(GROUPING_METHODS), default="projected-covariance",
                    metavar="NAME", help="Grouping test: projected-covariance or bootstrap."),
     opt.in_numbers("--resamples", type=click.IntRange(min=1), default=999, metavar="N",
                    help="Number of draws, for tests that draw outcomes from the scores."),

@@ -123,15 +123,12 @@ def _require_utf8(content: bytes, name: str) -> None:
 
 def _find_delimiter(content: bytes, decimal_comma: bool) -> str:
     """The delimiter that splits the header, and every line after it into as many fields."""
-    even: dict[str, int] = {}
-    uneven: dict[str, int] = {}
+    fits: dict[str, tuple[bool, int]] = {}
     for delimiter in DELIMITERS:
         widths = [len(record) for record in _first_records(content, delimiter)]
-        if not widths or widths[0] < 2 or (decimal_comma and delimiter == ","):
-            continue
-        (even if len(set(widths)) == 1 else uneven)[delimiter] = widths[0]
-    fitting = even or uneven
-    best = [delimiter for delimiter in fitting if fitting[delimiter] == max(fitting.values())]
+        if widths and widths[0] > 1 and not (decimal_comma and delimiter == ","):
+            fits[delimiter] = (len(set(widths)) == 1, widths[0])
+    best = [delimiter for delimiter, fit in fits.items() if fit == max(fits.values())]
     if len(best) > 1:
         got = f"fields that {' or '.join(DELIMITERS[d] for d in best)} could separate"
         refuse("a text file must have one field separator", got, "Pass --delimiter.")
