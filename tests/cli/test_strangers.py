@@ -55,10 +55,10 @@ def here(tmp_path, monkeypatch):
 # ── files that are not whole ────────────────────────────────────────────────────────────────────────
 
 LINES = ["y,p", *(f"{i % 2},0.{250 + 37 * i % 500:03d}" for i in range(200))]
-CUT = "The last line, '1,0', has no line end and is shorter than every other: is the file complete?"
+CUT = "The last line, '1,0', has no final newline and is shorter than every other: is the file complete?"
 STRICT = (
     "error: with --strict a file must be complete beyond doubt; got {name!r}: the last line, '1,0', has no "
-    "line end and is shorter than every other. Write or download it again; if it is complete, leave --strict out.\n"
+    "final newline and is shorter than every other. Write or download it again; if it is complete, leave --strict out.\n"
 )
 ONE = ("--target", "y", "--score", "p")
 
@@ -69,7 +69,7 @@ def test_a_cut_off_file_is_told_and_with_strict_refused(here):
     found = call("report", "cut.csv", *ONE, "--as-given", "-o", "r.html", "-o", "r.json")
     assert f"note: {CUT}\n" in found.stderr
     assert CUT in " ".join(found.stdout.split())
-    assert "has no line end and is shorter than every other" in Path("r.html").read_text()
+    assert "has no final newline and is shorter than every other" in Path("r.html").read_text()
     verdict, *_, method = json.loads(Path("r.json").read_text())["sections"]
     assert CUT in [one["text"] for one in verdict["findings"] if one["kind"] == "file_suspect"]
     assert CUT in method["notes"]
@@ -107,13 +107,16 @@ def test_stdin_gzip_and_apply_tell_too(here):
         ("1,0.75\r\n0,0.25\r\n1,0.55", ""),  # the carriage return is no part of a record
         ("1,0.75\n\n0,0.25\n\n1,0.55", ""),  # nor is a blank line one
         ("1,0.75", ""),  # nothing to compare with
-        ("1,0.75\n0,0.25\n1,0.5", "the last line, '1,0.5', has no line end and is shorter than every other"),
-        ("1,0.75\r\n0,0.25\r\n1,0.5", "the last line, '1,0.5', has no line end and is shorter than every other"),
+        ("1,0.75\n0,0.25\n1,0.5", "the last line, '1,0.5', has no final newline and is shorter than every other"),
+        ("1,0.75\r\n0,0.25\r\n1,0.5", "the last line, '1,0.5', has no final newline and is shorter than every other"),
         (
             "1,0.75\n0,0.25\n1.00,0.5",
-            "the last line has no line end, and its last field, '0.5', is shorter than every other",
+            "the last line has no final newline, and its last field, '0.5', is shorter than every other",
         ),
-        ('"1",0.75\n"0",0.25\n"1",0.5', "the last line, '\"1\",0.5', has no line end and is shorter than every other"),
+        (
+            '"1",0.75\n"0",0.25\n"1",0.5',
+            "the last line, '\"1\",0.5', has no final newline and is shorter than every other",
+        ),
     ],
 )
 def test_when_a_last_line_is_doubted(here, records, doubt):
@@ -178,7 +181,7 @@ def test_an_arrow_stream_without_its_end(here):
 def test_cut_off_files_at_scale(here):
     Path("a.csv").write_text("\n".join(LINES) + "\n")
     Path("b.csv").write_text("\n".join([*LINES, "1,0"]))
-    words = "the last line, '1,0', has no line end and is shorter than every other"
+    words = "the last line, '1,0', has no final newline and is shorter than every other"
     found = call("diagnose", "*.csv", *ONE, "--as-given")
     assert found.stderr.count(words) == 1
     assert f"note: In 'b.csv', {words}: is the file complete?\n" in found.stderr

@@ -90,7 +90,7 @@ def hive_root(paths: list[str]) -> str | None:
 
 def doubt_ending(lines: Iterable[bytes], last: bytes, sign: bytes, written: bytes | None = None) -> str:
     """
-    What speaks against a text being complete whose last line has no line end: it, or its last field, is the shortest.
+    What speaks against a text being complete that has no final newline: its last line or field is the shortest.
 
     Of a file that is complete, the last of n lines is the shortest with a chance of at most 1/n, as any other is. What
     ends in a quote is whole: it is not doubted, and its length says nothing.
@@ -100,11 +100,11 @@ def doubt_ending(lines: Iterable[bytes], last: bytes, sign: bytes, written: byte
         return ""
     if len(last) < min(map(len, others)) or last.count(sign) < min(line.count(sign) for line in others):
         line = _quote(last if written is None else written)
-        return f"the last line, {line}, has no line end and is shorter than every other"
+        return f"the last line, {line}, has no final newline and is shorter than every other"
     field = last.rpartition(sign)[2]
     fields = [line.rpartition(sign)[2] for line in others if not line.endswith(b'"')]
     if fields and len(field) < min(map(len, fields)):
-        return f"the last line has no line end, and its last field, {_quote(field)}, is shorter than every other"
+        return f"the last line has no final newline, and its last field, {_quote(field)}, is shorter than every other"
     return ""
 
 
