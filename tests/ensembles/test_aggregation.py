@@ -217,7 +217,7 @@ def test_three_classes(both):
 
 def test_labels_and_positive_class(both):
     scores, y, _, _ = both
-    words = np.where(y == 1, "bad", "good")  # "bad" sorts first: a 1-D score must be told to speak of it
+    words = np.where(y == 1, "bad", "good")  # "bad" sorts first: pos_label says that a 1-D score is its probability
     plain = aggregation_decomposition(y, scores, loss="brier", random_state=0)
     told = aggregation_decomposition(words, scores, loss="brier", random_state=0, pos_label="bad")
     assert told.terms == pytest.approx(plain.terms, abs=1e-12)
@@ -564,7 +564,7 @@ def test_fitted_combiners_go_by_name_and_by_label(both):
     for outcome, members, combiner, options in cases:
         found = aggregation_decomposition(outcome, members, aggregate=combiner, loss="brier", random_state=0, **options)
         assert found.decomposition.risk == pytest.approx(truth, abs=1e-9)
-    with pytest.raises(scoreprism.exceptions.LabelError, match="a fitted combiner must speak of the labels of y_true"):
+    with pytest.raises(scoreprism.exceptions.LabelError, match="a fitted combiner must have the labels of y_true"):
         aggregation_decomposition(words, scores, aggregate=stack, pos_label="bad")
 
 

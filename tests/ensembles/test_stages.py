@@ -428,9 +428,9 @@ def test_refusals_of_stagewise_decomposition():
     scores, y = gaussian_filtration(100, 0)
     stages = list(scores.T)
     cases = [
-        ({"grid": [1, 9]}, "grid must be a number of stages, or numbers of stages that there are; got [9.0]."),
+        ({"grid": [1, 9]}, "grid must be a number of stages, or numbers of existing stages; got [9.0]."),
         ({"grid": 0}, "grid must be a whole number of at least 1; got 0."),
-        ({"grid": "all"}, "grid must be a number of stages, or numbers of stages that there are; got 'all'."),
+        ({"grid": "all"}, "grid must be a number of stages, or numbers of existing stages; got 'all'."),
         ({"confidence_level": 2}, "confidence_level must be a confidence level between 0 and 1; got 2."),
         ({"prediction": y}, "prediction must come with levels; got scores, whose first stage is the prediction."),
         ({"cv": "five"}, "cv must be a whole number of at least 2; got 'five'."),

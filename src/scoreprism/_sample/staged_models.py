@@ -175,7 +175,7 @@ def _require_alike(stages: Stages) -> Stages:
 
 
 def _warn_of_labels(stages: Stages) -> None:
-    """Say so if stages look like predicted labels; laws that are known may well be certain."""
+    """Warn where stages look like predicted labels; known probabilities may well be certain."""
     hard = [] if stages.is_known else [law.name for law in stages.laws if is_hard(law.values)]
     if hard:
         announce(Finding("hard_labels", subject=hard[0], n=len(hard) - 1))
@@ -252,21 +252,17 @@ def attach_outcomes(
     stages: Stages,
     y_true: ArrayLike | Sample,
     X: ArrayLike | None = None,
-    *,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    pos_label: object = None,
-    classes: ArrayLike | None = None,
+    **rows: Any,
 ) -> StagePath:
-    """Stages beside the outcomes of their rows; features stand above them."""
-    rows: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups}
-    rows |= {"pos_label": pos_label, "classes": classes}
+    """Stages beside the outcomes of their rows, features a level above; `rows` are arguments of `Sample.of`."""
     if stages.sample is not None:
         sample = Sample.of(stages.sample, X=X, **rows)
     else:
-        if classes is None and pos_label is None and stages.labels is not None:
+        if rows.get("classes") is None and rows.get("pos_label") is None and stages.labels is not None:
             rows["classes"] = list(stages.labels)
-        require_aligned({"y_true": y_true, **stages.rows, "sample_weight": sample_weight, "groups": groups})
+        require_aligned(
+            {"y_true": y_true, **stages.rows, **{key: rows.get(key) for key in ("sample_weight", "groups")}}
+        )
         first = stages.laws[0]
         require_rows(parse_labels(y_true, "y_true").shape[0], first.values.shape[0], "y_true", first.name)
         sample = Sample.of(y_true, {law.name: law for law in stages.laws}, X, **rows)
@@ -280,7 +276,7 @@ def attach_outcomes(
 
 
 def _warn_of_order(path: StagePath) -> None:
-    """Say so where stages rank the wrong way round."""
+    """Warn of reversed stages."""
     sample, by_stage = path.sample, []
     if sample.classes is None or np.unique(sample.y).size < 2:
         return
@@ -514,7 +510,7 @@ def transform_features(before: list[Any], X: Any) -> Any:
 
 
 def translate_errors(model: Any, call: Callable[[], Any]) -> Any:
-    """Call another maker's code; its errors are told in our words."""
+    """Call foreign code; its errors become refusals."""
     from sklearn.exceptions import NotFittedError
 
     name = type(model).__name__
@@ -524,7 +520,7 @@ def translate_errors(model: Any, call: Callable[[], Any]) -> Any:
         refuse("a model with stages must be fitted", str(error).rstrip("."), "Fit it on other rows first.")
     except (ScoreprismError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+    except Exception as error:  # noqa: BLE001 - whatever foreign code raises becomes a refusal
         words = str(error).strip().partition("\n")[0].rstrip(".")
         if isinstance(error, TypeError):
             raise TypeError(f"{name} must be able to score X; {words}. Pass what it was fitted on.") from None

@@ -185,7 +185,7 @@ class AggregationDecomposition(Drawable, TermTable):
     decomposition : Decomposition
         Of the aggregate.
     members : Comparison
-        Of each member by the same laws C_S and Q: its ``projection`` is what using it alone would cost.
+        Of each member with the same C_S and Q: its ``projection`` is what using it alone would cost.
     actions : Actions
         What leaving, recalibrating, stacking, keeping the vector give out of sample.
     gap : AveragingGap or None
@@ -337,8 +337,8 @@ def aggregation_decomposition(
         E\,\ell(S^{ens},Y) = E\,d(S^{ens},C_{ens}) + E\,d(C_{ens},C_{\mathbf S}) + E\,d(C_{\mathbf S},Q)
         + E\,\mathcal E(Q):
 
-    reliability of the aggregate, projection loss, grouping of the members, irreducible loss. The laws are fitted out
-    of sample and in the same folds, as by `decompose`.
+    reliability of the aggregate, projection loss, grouping of the members, irreducible loss. C_ens, C_S and Q are
+    fitted out of sample in the same folds, as in `decompose`.
 
     Parameters
     ----------
@@ -349,9 +349,9 @@ def aggregation_decomposition(
         column P(Y=1) for each; a list of probabilities; an array of shape (n, M) for two classes, or (n, M, K); a
         fitted forest or soft vote of scikit-learn, applied to `X`.
     X : array-like or frame of shape (n, p), optional
-        Features. With them the grouping of the members is told from irreducible loss.
+        Features; they separate the grouping of the members from irreducible loss.
     aggregate : str, array-like, callable or combiner, default="mean"
-        A name in `AGGREGATES`; the aggregated probabilities themselves; a function of the laws, an array of shape
+        A name in `AGGREGATES`; the aggregated probabilities themselves; a function of the members, an array of shape
         (M, n) or (M, n, K); a fitted combiner; or one that is fitted in the folds ("stacking", ``LogPool()``, any
         classifier).
     weights : array-like of shape (M,) or mapping, optional
@@ -361,7 +361,7 @@ def aggregation_decomposition(
     reference : str, StackedReference or classifier, default="auto"
         How C_S and Q are fitted.
     q : array-like of shape (n,) or (n, K), optional
-        The law P(Y | X), where it is known.
+        P(Y | X), where it is known.
     cv : int, splitter or iterable, default=5
         Folds.
     form : {"debiased", "difference", "plugin"}, default="debiased"
@@ -433,7 +433,7 @@ def _decompose_members(
     form: str,
     clip: float | None,
 ) -> dict[str, Decomposition]:
-    """Every member; what several of them warn of is said once."""
+    """Every member; a warning that several members raise is issued once."""
     decompositions: dict[str, Decomposition] = {}
     by_kind: dict[str, Finding] = {}
     for name, law in ensemble.sample.predictions.items():

@@ -17,7 +17,7 @@ from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
 
-#: Members whose own gaps have a smaller p-value are said not to be calibrated.
+#: Members whose own gaps have a smaller p-value are reported as miscalibrated.
 _SEEN = 0.05
 
 

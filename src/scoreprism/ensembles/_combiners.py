@@ -34,7 +34,7 @@ _FLAT = 1e-8
 
 class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
-    A law fitted on the probabilities of several members and outcomes.
+    A model of the outcome given the probabilities of several members.
 
     A scikit-learn classifier that takes members in any form of `average`, and as the `final_estimator` of a
     scikit-learn ``StackingClassifier`` their columns side by side: (n, M) for two classes, (n, M·K) for more.
@@ -71,7 +71,7 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Members on held-out rows: name → probabilities of shape (n,) or (n, K); a list of them; an array of
             shape (n, M, K); or their columns side by side, (n, M) for two classes and (n, M·K) for more.
         y : array-like of shape (n,)
-            Outcomes; any labels. One probability per member speaks of the label that sorts last.
+            Outcomes; any labels. One probability per member is that of the label that sorts last.
         sample_weight : array-like of shape (n,), optional
             Nonnegative weights; a row of weight 2 counts as two rows. Weights whose sum is no number of rows (below
             2⁻⁵³ or above 2⁵³) are scaled to sum to it, with a warning.
@@ -275,7 +275,7 @@ class LinearPool(Combiner):
     -----
     A convex problem. At its solution every member with weight has ``mean(p_m(y) / p_pool(y)) = 1`` on the rows of
     the fit, and no other member has more. A linear pool cannot be sharper than its sharpest member: where members are
-    calibrated and differ, it stays underconfident, and `BetaTransformedPool`, `LogPool` or `Stacking` mend that.
+    calibrated and differ, it stays underconfident, and `BetaTransformedPool`, `LogPool` or `Stacking` correct that.
 
     Examples
     --------
@@ -385,8 +385,8 @@ class BetaTransformedPool(Combiner):
     >>> from scoreprism.ensembles import BetaTransformedPool
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 5000)
-    >>> told = np.where(rng.random((2, 5000)) < 0.75, y, 1 - y)       # two signals, right three times in four
-    >>> pool = BetaTransformedPool().fit(list(0.25 + 0.5 * told), y)
+    >>> signals = np.where(rng.random((2, 5000)) < 0.75, y, 1 - y)       # two signals, right three times in four
+    >>> pool = BetaTransformedPool().fit(list(0.25 + 0.5 * signals), y)
     >>> bool(pool.alpha_ > 2), pool.predict_proba([[0.75], [0.75]]).round(1)
     (True, array([[0.1, 0.9]]))
     """

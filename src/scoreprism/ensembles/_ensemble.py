@@ -1,4 +1,4 @@
-"""An ensemble as everything here sees it: outcomes, members, and the one law they are combined into."""
+"""An ensemble, parsed: outcomes, members and their aggregate."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _apply_combiner(combiner: Any, sample: Sample, *, named: bool) -> FloatArray
     if sorted(map(str, known)) != sorted(map(str, labels)):
         labels_of_both = f"{listed(map(plain, known))} beside {listed(map(plain, labels))}"
         refuse(
-            "a fitted combiner must speak of the labels of `y_true`",
+            "a fitted combiner must have the labels of `y_true`",
             labels_of_both,
             "Fit it on the same labels.",
             LabelError,

@@ -33,7 +33,7 @@ class Members:
 
     names: tuple[str, ...]  # one per member
     laws: FloatArray  # (M, n): probabilities; two classes have either shape, as they came
-    classes: tuple[Any, ...] | None = None  # labels of the columns, where fitted classifiers or named columns tell them
+    classes: tuple[Any, ...] | None = None  # labels of the columns, where fitted classifiers or column names give them
     named: bool = False  # whether the names were given, or are just positions
     backend: str | None = None  # the dataframe library they came in
     findings: tuple[Finding, ...] = ()  # what was found out about fitted classifiers
@@ -212,20 +212,20 @@ def _require_alike(names: tuple[str, ...], laws: list[FloatArray]) -> None:
         require_rows(law.shape[0], laws[0].shape[0], f"member {name!r}", f"member {names[0]!r}")
         if n_classes(law) == n_classes(laws[0]) and law.ndim != laws[0].ndim:
             refuse(
-                "members must all have one column or all have two: which class one column speaks of is told apart",
+                "members must all have one column or all have two",
                 f"shape {laws[0].shape} for {names[0]!r} and {law.shape} for {name!r}",
                 "Pass P(Y=1) of every member, for example predict_proba(X)[:, 1].",
             )
         if n_classes(law) != n_classes(laws[0]):
             refuse(
-                "members must speak of the same classes",
+                "members must have the same classes",
                 f"{n_classes(laws[0])} classes in {names[0]!r} and {n_classes(law)} in {name!r}",
                 "Give every member one column per class.",
             )
 
 
 def _find_labels(names: tuple[str, ...], labels: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
-    """The labels of the columns, which must agree among the members that tell them."""
+    """The labels of the columns, which must agree among the members that have them."""
     labelled = [(name, columns) for name, columns in zip(names, labels, strict=True) if columns is not None]
     if not labelled:
         return None

@@ -1,4 +1,4 @@
-"""Pools: from the laws of several members to one law, by a fixed rule."""
+"""Pools: several members combined by a fixed rule."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def average(y_proba: Any, *, X: ArrayLike | None = None) -> FloatArray:
     Returns
     -------
     array of shape (n,) or (n, K)
-        The pooled law, in the shape of the members.
+        The pooled probabilities, in the shape of the members.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def weighted_average(y_proba: Any, weights: ArrayLike, *, X: ArrayLike | None = 
     Returns
     -------
     array of shape (n,) or (n, K)
-        The pooled law.
+        The pooled probabilities.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def log_pool(y_proba: Any, weights: ArrayLike | None = None, *, X: ArrayLike | N
     Returns
     -------
     array of shape (n,) or (n, K)
-        The pooled law.
+        The pooled probabilities.
 
     Notes
     -----
@@ -136,7 +136,7 @@ def beta_transformed_pool(
     Returns
     -------
     array of shape (n,) or (n, 2)
-        The pooled law.
+        The pooled probabilities.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_st
 from scoreprism.ensembles._stagewise_chain import parse_splits
 from scoreprism.losses import ProperLoss, get_loss
 
-#: A map that merges more than this share of the pairs of different scores is said to lose resolution.
+#: A map that merges more than this share of the pairs of different scores loses resolution.
 _MERGED = 0.01
 #: The map for two classes, and for more.
 _DEFAULTS = {True: "isotonic", False: "temperature"}
@@ -50,7 +50,7 @@ class StageRecalibration(Drawable, StageColumns):
     merged : array of shape (T,)
         Share of the pairs of different scores that the map makes equal.
     cost, cost_std_error : array of shape (T,)
-        Loss of this map's law minus that of the best law of the same score: what the map loses.
+        Loss after this map minus that after the best map of the same score.
     path_cost : array of shape (T,)
         On a finite population: loss of P(Y | S_1, …, S_t) minus that of P(Y | S̃_1, …, S̃_t), what merged scores can
         no longer tell together with other stages; NaN where it was not computed.
@@ -97,7 +97,7 @@ class StageRecalibration(Drawable, StageColumns):
         what = f"{self.loss_name} loss before and after {self.calibrator}"
         return f"StageRecalibration: {what}; {describe_stages(self.numbers)}"
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def _shown_columns(self) -> dict[str, list[Any]]:
         columns = self._lines("loss", "divergence", "recalibrated_loss", "merged", "cost", "cost_std_error")
         share = [one if isinstance(one, str) else f"{100 * one:.1f} %" for one in columns.pop("merged")]
         names = {"divergence": "reliability", "recalibrated_loss": "recalibrated"}
@@ -138,7 +138,7 @@ def recalibrate_stages(
     Recalibrate every stage: what it takes off the loss, and whether the map loses resolution.
 
     For S_t = P(Y | S̃_t), E ℓ(S̃_t) = E d(S̃_t, S_t) + E ℓ(S_t) at every stage. A map that makes different scores equal
-    can lose what they told apart, which is warned of.
+    can lose resolution, which issues a warning.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def _recalibrate_stage(
     clip: float | None,
     options: dict[str, Any],
 ) -> _Line:
-    """One stage: its numbers, its recalibrated law, and what was found on the way, for workers cannot warn."""
+    """One stage: its numbers, its recalibrated law, and its findings, since workers cannot warn."""
     with collect_findings() as findings:
         fit = ChainFit.of(sample, calibrator=calibrator, **options)
         chain = fit.fit([loss], clip)
@@ -269,7 +269,7 @@ def _expected_loss(model: FiniteModel, columns: list[FloatArray], loss: ProperLo
 
 
 def _announce_merging(result: StageRecalibration) -> StageRecalibration:
-    """Say so if a map loses resolution."""
+    """Warn where a map loses resolution."""
     many = np.flatnonzero(result.merged > _MERGED)
     if many.size:
         worst = int(many[np.argmax(result.merged[many])])

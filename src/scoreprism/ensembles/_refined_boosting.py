@@ -339,7 +339,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
 
 
 def _has_few(sample: Sample) -> bool:
-    """Whether the held-out rows are too few for a map, which is said."""
+    """Whether the held-out rows are too few for a map; a warning says so."""
     rest = sample.n - int(np.bincount(sample.y).max())
     if rest >= _FEW:
         return False

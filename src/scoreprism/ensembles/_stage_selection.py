@@ -28,7 +28,7 @@ from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCali
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_stages, make_columns
 from scoreprism.losses import ProperLoss, get_loss
 
-#: How a stage is taken from the curve: the least; the first that is not told apart from it by one standard error; or
+#: How a stage is taken from the curve: the least; the first within one standard error of it; or
 #: the least, unless the stage with the least raw loss is within half a standard error of it.
 RULES = ("best", "one-se", "guarded")
 #: Standard errors that "guarded" asks for before it leaves the raw choice.
@@ -78,7 +78,7 @@ class SelectionTable(StageColumns):
     def _title(self) -> str:
         return f"SelectionTable: {describe_stages(self.numbers)}"
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def _shown_columns(self) -> dict[str, list[Any]]:
         return self._lines("raw_loss", "raw_std_error", "recalibrated_loss", "behind", "behind_std_error")
 
 
@@ -106,7 +106,7 @@ class StageSelection(Drawable, TermTable):
     gain_over_raw : Amount
         The same against the raw choice without recalibration.
     alike : tuple of int or float
-        Stages whose loss after recalibration is not told apart from the smallest.
+        Stages whose loss after recalibration does not differ significantly from the smallest.
     chosen : tuple of pairs
         The refined and the raw choice without each fold.
     rule, calibrator : str
@@ -247,7 +247,8 @@ def select_stage(
     Choose a stage by its loss after recalibration, instead of its loss as it is (refine, then calibrate).
 
     Boosting goes on refining a score while it becomes overconfident; the raw loss stops it when the second outweighs
-    the first, although recalibration would mend it. The loss after a cross-fitted recalibration sees refinement alone.
+    the first, although recalibration would correct it. The loss after a cross-fitted recalibration sees refinement
+    alone.
 
     Parameters
     ----------

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import FloatArray, IntArray, frozen
 from scoreprism._document.result import Record, Result, shorten
 from scoreprism._document.result_json import encode
@@ -101,8 +100,8 @@ class StageColumns(Result):
     numbers: NDArray[Any]
     _backend: str | None
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        named = {key: value for key, value in vars(self).items() if isinstance(value, np.ndarray)}
+    def _columns(self) -> dict[str, list[Any]]:
+        named = {key: value.tolist() for key, value in vars(self).items() if isinstance(value, np.ndarray)}
         return {"stage": named.pop("numbers"), **named}
 
     def _lines(self, *names: str) -> dict[str, list[Any]]:
@@ -110,22 +109,6 @@ class StageColumns(Result):
         shown = {"stage": [f"{number:g}" for number in self.numbers.tolist()]}
         columns = shown | {name: getattr(self, name).tolist() for name in names}
         return shorten(columns)
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """
-        The stages as a dataframe.
-
-        Parameters
-        ----------
-        backend : str, optional
-            "polars", "pandas" or "pyarrow"; the library the data came in, else polars.
-
-        Returns
-        -------
-        frame
-            One row per stage.
-        """
-        return make_frame(self._arrays(), backend or self._backend)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """
@@ -136,5 +119,5 @@ class StageColumns(Result):
         dict
             A list per column; numbers that are not finite are strings.
         """
-        content: dict[str, list[Any]] = encode({key: value.tolist() for key, value in self._arrays().items()})
+        content: dict[str, list[Any]] = encode(self._columns())
         return content

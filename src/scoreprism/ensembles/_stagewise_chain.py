@@ -49,7 +49,7 @@ from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_st
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
 
-#: Stages of the chain unless others are asked for.
+#: Number of stages of the chain by default.
 GRID = 12
 #: What the levels of stages are fitted with: on exact laws, boosting added noise and time but took off no bias.
 _MEMBERS = ("calibrated", "logistic", "polynomial")
@@ -109,7 +109,7 @@ class StageTable(StageColumns):
             f"least refinement at {best:g}"
         )
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def _shown_columns(self) -> dict[str, list[Any]]:
         return self._lines("loss", "std_error", "reliability", "refinement")
 
 
@@ -133,7 +133,7 @@ class StagewiseDecomposition(Drawable, TermTable):
         Stages of the chain.
     compression : Amount or None
         What keeping only the last score loses of the whole path: loss of C(S_T) minus loss of Q_T. None where the
-        grid has one stage only, or does not end at the last, or features stand above it.
+        grid has one stage only, or does not end at the last, or where features are a level.
     checks : dict of str to list of Amount
         For the Brier loss. "gap": gain minus E(η_{t+1} − η_t)² (Doob–Pythagoras), "drift": mean of η_{t+1} − η_t,
         "tilt": covariance of η_{t+1} − η_t with η_t. All are 0 for a martingale, up to their standard errors.
@@ -201,7 +201,7 @@ class StagewiseDecomposition(Drawable, TermTable):
         Returns
         -------
         Interval
-            Conditional on the class of laws that was fitted, for gains.
+            For gains, conditional on the models that were fitted.
         """
         return self.decomposition.interval(
             parse_choice(term, self.names, "term"), confidence_level or self.confidence_level
@@ -319,8 +319,8 @@ def stagewise_decomposition(
         Outcomes of rows the model was not trained on; everything at once, its models numbered as stages; or a finite
         population, for which `stages` hold scores per state and everything is exact.
     stages : mapping, sequence, generator or fitted model, optional
-        Probabilities by stage (stages of a sequence are numbered from 1); a sequence of `Level` (laws Q_t that are
-        known: nothing is fitted); a generator such as ``model.staged_predict_proba(X)``; a fitted booster of
+        Probabilities by stage (stages of a sequence are numbered from 1); a sequence of `Level` (known
+        Q_t: nothing is fitted); a generator such as ``model.staged_predict_proba(X)``; a fitted booster of
         scikit-learn, xgboost or lightgbm; or a list of checkpoints, fitted models or functions of `X`. Left out beside
         a `Sample`.
     X : array-like or frame of shape (n, p), optional
@@ -334,7 +334,7 @@ def stagewise_decomposition(
     features : bool, optional
         Whether `X` is a level of the chain; by default it is beside scores, and is not where a model needs it.
     prediction : array-like of shape (n,) or (n, K), optional
-        With levels: a prediction known at the first stage; by default the first law itself.
+        With levels: a prediction known at the first stage; by default the first level itself.
     cv : int, splitter or iterable, default=5
         Folds, the same for all stages.
     n_jobs : int, optional
@@ -412,7 +412,7 @@ def _parse_grid(grid: Any, numbers: FloatArray, *, is_known: bool) -> IntArray:
     missing = [number for number in chosen if number not in known]
     if not chosen or missing or len(set(chosen)) < len(chosen):
         got = f"{missing or grid}" if chosen else repr(grid)
-        refuse("`grid` must be a number of stages, or numbers of stages that there are", got, "For example [1, 10].")
+        refuse("`grid` must be a number of stages, or numbers of existing stages", got, "For example [1, 10].")
     return np.array(sorted(known[number] for number in chosen), dtype=np.intp)
 
 
@@ -439,7 +439,7 @@ _Line = tuple[list[float], FloatArray | None, list[Finding]]
 def _decompose_stage(
     job: tuple[Sample, bool], loss: ProperLoss, confidence_level: float, options: dict[str, Any]
 ) -> _Line:
-    """One stage decomposed; what was found on the way is handed back, for workers cannot warn."""
+    """One stage decomposed; its findings are handed back, since workers cannot warn."""
     sample, keep = job
     with collect_findings() as findings:
         d = decompose(sample, loss=loss, **options)

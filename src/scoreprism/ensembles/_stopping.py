@@ -99,7 +99,7 @@ class Monitor:
         return len(self.history) - 1 - self._best >= self._rounds
 
     def _deal(self, law: FloatArray) -> Folds:
-        """Deal folds, once the booster has told how many classes there are."""
+        """Deal folds, once the number of classes is known from the booster."""
         n, k = law.shape[0], n_classes(law)
         require_rows(n, self._codes.size, "X_val", "y_val")
         if self._labels.size != k:

@@ -34,7 +34,7 @@ METHODS = ("normal", "percentile", "corrected", "basic")
 LOSS, RECALIBRATED, GAIN = "loss", "recalibrated loss", "gain"
 #: Quantities that cannot be negative in the population; over given test rows they can.
 _NONNEGATIVE = frozenset({"reliability", "grouping", "refinement", "irreducible", LOSS, RECALIBRATED})
-#: Mean shift of replicates, in standard errors, from which on a note tells of it.
+#: Mean shift of replicates, in standard errors, above which a finding reports it.
 _SHIFTED = 0.5
 #: Replicates below which quantiles and standard errors are rough.
 _FEW = 50
@@ -356,8 +356,8 @@ def pipeline_bootstrap(
     Parameters
     ----------
     estimator : classifier
-        Any classifier with ``predict_proba``, also a pipeline. If `train` is None, one that is fitted already: nothing
-        but ``predict_proba`` and ``classes_`` is asked of it.
+        Any classifier with ``predict_proba``, also a pipeline. If `train` is None, one that is already fitted,
+        which needs only ``predict_proba`` and ``classes_``.
     train, calibration, test : (X, y) or (X, y, sample_weight)
         The three splits, in arrays or frames. `train` may be None with ``refit="calibrator"``.
     calibrator : str, Calibrator or classifier, default="auto"
@@ -374,7 +374,7 @@ def pipeline_bootstrap(
         How Q = P(Y | S, X) is fitted on the test rows, as in `decompose`: adds grouping and irreducible loss, and
         the time of three such fits to every replicate. None leaves refinement as it is.
     q : array-like of shape (n_test,) or (n_test, K), optional
-        The law P(Y | X) of the test rows, where it is known.
+        P(Y | X) of the test rows, where it is known.
     groups : tuple of array-like, optional
         Clusters of the rows of train, calibration and test (None for single rows): drawn instead of rows.
     resample : {"auto", "rows", "weights"}, default="auto"

@@ -1,4 +1,4 @@
-"""Replicates on disk: a journal of them, and hashes that tell whether it belongs to the very problem at hand."""
+"""Replicates on disk: a journal of them, and hashes that identify the problem it belongs to."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Checkpoint(Store):
             other.append("scores of the classifier")
         if other:
             refuse(
-                "a checkpoint must belong to this very problem",
+                "a checkpoint must belong to this problem",
                 f"{str(self._journal.path)!r} of another one: {', '.join(other)} differ",
                 "Use another path; the file is left as it is.",
             )

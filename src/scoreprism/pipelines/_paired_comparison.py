@@ -232,12 +232,12 @@ def paired_comparison(
     Notes
     -----
     Wilcoxon's signed-rank test drops splits without a difference. Up to 50 splits without ties it is exact; many
-    splits get the normal law with a continuity correction, as in R's ``wilcox.test``. It takes the splits for
-    independent, which they are not. The corrected resampled t-test (Nadeau & Bengio 2003) multiplies the variance of
-    the differences with 1/J + n_test/n_train instead of 1/J. All rows that the pipeline learns from count as n_train,
-    those of the calibrator as well: what matters is the share of rows that two splits have in common. Losses are
-    correlated about as much as this says; reliabilities, which contain the square of the calibrator's noise, much
-    less, so that the corrected test of them rejects too rarely (docs/splits.md has the figures).
+    splits get the normal approximation with a continuity correction, as in R's ``wilcox.test``. It assumes independent
+    splits, which they are not. The corrected resampled t-test (Nadeau & Bengio 2003) multiplies the variance of the
+    differences by 1/J + n_test/n_train instead of 1/J. All rows that the pipeline learns from count as n_train, those
+    of the calibrator as well: what matters is the share of rows that two splits have in common. Losses are correlated
+    about as much as this says; reliabilities, which contain the square of the calibrator's noise, much less, so that
+    the corrected test of them rejects too rarely (docs/splits.md has the figures).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A pipeline as `pipeline_bootstrap` was asked for it: three splits of rows, a classifier, a calibrator, options."""
+"""The arguments of `pipeline_bootstrap`, parsed: three splits of rows, a classifier, a calibrator, options."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Pipeline:
 
     @cached_property
     def _known(self) -> dict[int, tuple[Sample, Sample]]:
-        """Scored samples by seed, once they were asked for."""
+        """Scored samples by seed."""
         return {}
 
     def scored(self, seed: int) -> tuple[Sample, Sample]:
@@ -354,7 +354,7 @@ def reseed(estimator: Any, rng: np.random.Generator) -> Any:
 
 
 def fit_estimator(estimator: Any, X: Any, y: NDArray[Any], weight: FloatArray | None, where: str) -> Any:
-    """Fit in place; what another maker's code raises is told in our words."""
+    """Fit in place; errors of foreign code become refusals."""
     try:
         return (
             estimator.fit(X, y) if weight is None else estimator.fit(X, y, **{str(find_weight_key(estimator)): weight})
@@ -363,7 +363,7 @@ def fit_estimator(estimator: Any, X: Any, y: NDArray[Any], weight: FloatArray | 
         raise
     except Exception as error:  # noqa: BLE001 - see above
         name = type(estimator).__name__
-        refuse(f"{name} must be able to learn from the rows of train", f"its own error{where}: {error}", "Mend it.")
+        refuse(f"{name} must be able to learn from the rows of train", f"its own error{where}: {error}", "Correct it.")
 
 
 def score_rows(model: Any, X: Any, classes: NDArray[Any], name: str, where: str = "") -> FloatArray:

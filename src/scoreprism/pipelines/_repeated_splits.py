@@ -126,9 +126,9 @@ def repeated_splits(
         The loss, or several, which share all that is fitted.
     ensembles : sequence of str, or mapping, default=("average", "stacking")
         "average", the mean of the probabilities; "stacking", a logistic regression on them without a penalty;
-        "log-pool", and the other names of ``ensembles.COMBINERS``. In a mapping from names also
-        functions from scores of shape (n, M) or (n, M, K) to a law, and classifiers that learn from the scores. Left
-        out where there is one model.
+        "log-pool", and the other names of ``ensembles.COMBINERS``. In a mapping from names also functions from scores
+        of shape (n, M) or (n, M, K) to probabilities, and classifiers that learn from the scores. Left out where there
+        is one model.
     independent_halves : bool, default=False
         Whether ensembles that learn do so on one random half of the calibration rows, and the calibrator of *every*
         method on the other one. Otherwise both learn from the same rows, which flatters these ensembles.
@@ -230,7 +230,7 @@ def _parse_rows(
 
 
 def _require_direction(labels: NDArray[Any], k: int, losses: Iterable[ProperLoss], *, is_known: bool) -> None:
-    """Which of two classes is the positive one must be told, where a loss treats them differently."""
+    """Require the positive class where a loss treats the two classes differently."""
     lopsided = [str(loss) for loss in losses if not loss.symmetric]
     present = np.unique(labels)
     if k == 2 and lopsided and not is_known and set(present.tolist()) not in ({0, 1}, {-1, 1}):
@@ -309,7 +309,7 @@ class Study:
 
 
 def _warn_of_infinities(lines: Sequence[dict[str, Any]]) -> None:
-    """Infinite losses are reported as such; say where, once."""
+    """Warn once of infinite losses, and where they are."""
     counts: dict[str, int] = {}
     for line in lines:
         for column in ("raw", "recalibrated", "reliability_plugin"):

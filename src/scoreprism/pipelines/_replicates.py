@@ -71,7 +71,7 @@ class Setup:
 
     @property
     def fits_levels(self) -> bool:
-        """Whether laws are fitted on the test rows themselves."""
+        """Whether levels are fitted on the test rows themselves."""
         return any(isinstance(level, LevelTask) for level in self.fit.levels)
 
     def measure(self, chain: Chain) -> FloatArray:

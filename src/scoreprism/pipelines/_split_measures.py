@@ -68,7 +68,7 @@ class Judge:
 
     maps: Sequence[MapLearner]  # candidate maps of the calibrator
     losses: dict[str, ProperLoss]  # losses
-    clip: float | None  # how far laws are kept from 0 before a loss is taken
+    clip: float | None  # least distance of probabilities from 0 before a loss is taken
     redraws: int  # number of draws of the noise floor
 
     def numbers(self, calibration: Sample, test: Sample, seed: Sequence[int]) -> list[dict[str, Any]]:

@@ -122,7 +122,7 @@ def _ranks(codes: IntArray, rng: np.random.Generator) -> FloatArray:
 
 
 def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> list[Split]:
-    """Splits of one's own, by the numbers of the rows that came; calibration parts are halved if asked for."""
+    """Splits of one's own, by the numbers of the rows that came; calibration parts are halved on request."""
     rule = "`splits` must hold (train, calibration, test) triples of row numbers"
     if not isinstance(splits, Iterable) or isinstance(splits, str):
         refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")
@@ -180,7 +180,7 @@ def _require_apart(parts: Sequence[IntArray], number: int, groups: IntArray | No
 
 
 def _refuse_rare(sample: Sample, code: int | None, what: str) -> NoReturn:
-    """Say which class is too rare to be everywhere: the rarest, unless one is known to be missing."""
+    """Refuse a class that is too rare to be in every part: the rarest, unless one is known to be missing."""
     assert sample.classes is not None  # noqa: S101 - parsed labels
     counts = np.bincount(sample.y, minlength=sample.k)
     rare = int(np.argmin(counts)) if code is None else code
