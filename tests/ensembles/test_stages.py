@@ -1223,6 +1223,23 @@ def test_figures_of_few_stages_and_on_small_axes():
 # ── a Sample in place of arrays ─────────────────────────────────────────────────────────────────────────
 
 
+def test_stages_are_numbered_sequences_of_probabilities():
+    y, s = np.arange(60) % 2, np.linspace(0.1, 0.9, 60)
+    remedy = "For example list(model.staged_predict_proba(X)), or {1: p1, 10: p10}."
+    for stages, text in (
+        (s, "stages must be a mapping or a sequence of probabilities; got ndarray."),
+        (s.tolist(), "stages must be a mapping or a sequence of probabilities; got list."),
+        ([], "stages must hold at least one; got no stages."),
+        ({"first": s}, "stages must be numbered; got ['first']."),
+        ({}, "stages must hold at least one; got no stages."),
+        ({1: s, "1": s}, "stages must have different finite numbers, at least one; got [1.0, 1.0]."),
+        ({np.nan: s}, "stages must have different finite numbers, at least one; got [nan]."),
+    ):
+        with pytest.raises(InputError) as caught:
+            stagewise_decomposition(y, stages)
+        assert str(caught.value) == f"{text} {remedy}"
+
+
 def test_a_sample_holds_stages_by_number():
     """Models that are named by numbers are stages; rows of weight 0 are absent from them."""
     rng = np.random.default_rng(4)

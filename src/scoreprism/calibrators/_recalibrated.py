@@ -128,7 +128,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self._check_classes()
         sample_weight = parse_weights(sample_weight, len(codes), "y", as_rows=True)
         estimator = self._estimator()
-        routed = self._routed(estimator, sample_weight, fit_params)
+        routed = self._route(estimator, sample_weight, fit_params)
         self._rng = parse_random_state(self.random_state)
         labels = self.classes_[codes]
         if isinstance(estimator, FrozenEstimator):
@@ -136,7 +136,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             warn_of_training_rows(estimator, X, labels, sample_weight)
             self.calibrated_ = [Pair(estimator, self._map(scores(estimator, X, self.classes_), labels, sample_weight))]
         else:
-            self.calibrated_ = self._cross_fitted(estimator, X, labels, codes, sample_weight, routed)
+            self.calibrated_ = self._cross_fit(estimator, X, labels, codes, sample_weight, routed)
         del self._rng
         self._warn_of_contradictions()
         first = self.calibrated_[0].estimator
@@ -209,7 +209,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 LabelError,
             )
 
-    def _routed(self, estimator: Any, sample_weight: ArrayLike | None, fit_params: dict[str, Any]) -> Any:
+    def _route(self, estimator: Any, sample_weight: ArrayLike | None, fit_params: dict[str, Any]) -> Any:
         """Parameters for the classifier's fit and the splitter's split: by routing, or by scikit-learn's old rule."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
@@ -240,8 +240,8 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             )
         # codes for labels of dtype object, whose kind scikit-learn does not look at: folds would not be stratified
         target = codes if labels.dtype == object else labels
-        found = check_cv(self.cv, target, classifier=True).split(X, target, **split_params)
-        splits = disjoint(found, len(codes), "the map must not be fitted on rows its classifier was trained on")
+        drawn = check_cv(self.cv, target, classifier=True).split(X, target, **split_params)
+        splits = disjoint(drawn, len(codes), "the map must not be fitted on rows its classifier was trained on")
         for number, parts in enumerate(splits):
             for part, rows in zip(("training", "test"), parts, strict=True):
                 missing = np.flatnonzero(np.bincount(codes[rows], minlength=counts.size) == 0)
@@ -253,7 +253,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                     )
         return splits
 
-    def _cross_fitted(
+    def _cross_fit(
         self, estimator: Any, X: Any, labels: NDArray[Any], codes: NDArray[Any], weight: ArrayLike | None, routed: Any
     ) -> list[Pair]:
         """A pair per fold, or one map of all out-of-fold scores."""
@@ -262,17 +262,17 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_fold)(clone(estimator), X, labels, train, fit_params) for train, _ in splits
         )
-        held = [
+        out_of_fold = [
             scores(model, take_rows(X, test), self.classes_) for model, (_, test) in zip(fitted, splits, strict=True)
         ]
         tests = [test for _, test in splits]
         weights = [None if weight is None else np.asarray(weight)[test] for test in tests]
         if self.ensemble is True or self.ensemble == "auto":
-            parts = zip(fitted, held, tests, weights, strict=True)
+            parts = zip(fitted, out_of_fold, tests, weights, strict=True)
             return [Pair(model, self._map(score, labels[test], w)) for model, score, test, w in parts]
         if self.ensemble is not False:
             refuse("`ensemble` must be 'auto', True or False", repr(self.ensemble), "Pass one of these.")
-        pooled = np.concatenate([score for score, _ in held]), held[0][1]
+        pooled = np.concatenate([score for score, _ in out_of_fold]), out_of_fold[0][1]
         rows = np.concatenate(tests)
         mapped = self._map(pooled, labels[rows], None if weight is None else np.asarray(weight)[rows])
         return [Pair(clone(estimator).fit(X, labels, **fit_params), mapped)]

@@ -210,7 +210,7 @@ class SelectedCalibrator(Calibrator):
             rows = self._try_out(trial)
             self.selected_, best, self.losses_, self.std_errors_ = _choose(rows, trial)
             if self.order == "keep" and self._field.automatic:
-                self.contradiction_ = self._contradicted(trial, rows[best])
+                self.contradiction_ = self._find_contradiction(trial, rows[best])
         given, requested = named[self.selected_]
         winner: Calibrator = clone(given)
         winner.map_ = winner._fit_as(copy(requested), data)
@@ -260,7 +260,7 @@ class SelectedCalibrator(Calibrator):
         order = parse_choice(self.order, _CANDIDATES, "order")
         return _name_candidates(self.candidates, k, kind, order, self.random_state)
 
-    def _contradicted(self, trial: _Trial, kept: FloatArray) -> dict[str, Any] | None:
+    def _find_contradiction(self, trial: _Trial, kept: FloatArray) -> dict[str, Any] | None:
         """The map that reverses the order and clearly gains by that, if there is one."""
         data = trial.data
         lines = {one.name: _free_candidates(one, trial) for one in self._field.rivals(data)}
@@ -292,14 +292,14 @@ def _is_auto(candidates: object) -> bool:
 def _name_candidates(candidates: Any, k: int, kind: str, order: str, random_state: object) -> dict[str, Calibrator]:
     """Copies of the candidates by name; a repeated name is numbered."""
     if _is_auto(candidates):
-        made = [clone(one) for one in _CANDIDATES[order][k == 2] if k <= one.most_classes]
+        usable = [clone(one) for one in _CANDIDATES[order][k == 2] if k <= one.most_classes]
     else:
         listed_ = [candidates] if isinstance(candidates, (str, Calibrator)) else candidates
-        made = [clone(get_calibrator(candidate)) for candidate in listed_]
-    if not made:
+        usable = [clone(get_calibrator(candidate)) for candidate in listed_]
+    if not usable:
         refuse("`candidates` must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
     named: dict[str, Calibrator] = {}
-    for candidate in made:
+    for candidate in usable:
         _check(candidate, k, order)
         twins = sum(1 for name in named if name.partition(" ")[0] == candidate.name)
         name = candidate.name if not twins else f"{candidate.name} {twins + 1}"

@@ -97,8 +97,8 @@ class IsotonicCalibrator(Calibrator):
             mass = np.add.reduceat(weight * batch.center, blocks.start)
             rate = float(events.sum()) / total
             again = isotonic_blocks(blocks.weight + 1.0, blocks.events + rate)
-            held = np.add.reduceat(blocks.weight, again.start)
-            center = np.add.reduceat(mass, again.start) / held
+            block_weight = np.add.reduceat(blocks.weight, again.start)
+            center = np.add.reduceat(mass, again.start) / block_weight
             law[:] = np.interp(batch.center, center, np.maximum.accumulate(again.value))
             low = least_distance(total)
             np.clip(law, low, 1.0 - low, out=law)
@@ -110,10 +110,10 @@ def _shrink(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:
     weight, events = ladder.weight + 1.0, ladder.events + rate
     blocks = isotonic_blocks(weight, events)
     mass = np.add.reduceat(ladder.center * ladder.weight, blocks.start)
-    held = np.add.reduceat(ladder.weight, blocks.start)
+    block_weight = np.add.reduceat(ladder.weight, blocks.start)
     first, last = ladder.first[blocks.start], ladder.last[blocks.stop - 1]
-    center = np.clip(mass / held, first, last)
-    return Ladder(first, last, center, held, np.add.reduceat(ladder.events, blocks.start)), blocks.value
+    center = np.clip(mass / block_weight, first, last)
+    return Ladder(first, last, center, block_weight, np.add.reduceat(ladder.events, blocks.start)), blocks.value
 
 
 def _curve(ladder: Ladder, value: FloatArray, interpolation: str) -> MapCurve:

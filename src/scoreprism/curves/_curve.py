@@ -156,7 +156,7 @@ class RowCells:
     first: IntArray  # (cells,): first row of each cell
 
     @classmethod
-    def ranked(cls, rows: BinaryRows, most: int | None = None) -> Self:
+    def rank(cls, rows: BinaryRows, most: int | None = None) -> Self:
         """Rows in order of score, a cell for each distinct one; or `most` cells of about equally many rows."""
         ranked = rows.take(np.argsort(rows.score, kind="stable"))
         first = run_starts(ranked.score)

@@ -57,13 +57,13 @@ class DecisionRows:
             return cells
         return replace(cells, inflation=_design_effect(cells, self, theta, self.groups))
 
-    def same_order(self, other: DecisionRows) -> bool:
+    def has_same_order(self, other: DecisionRows) -> bool:
         """Whether each score is a strictly increasing function of the other: then both have the same C."""
         order = np.argsort(self.score, kind="stable")
         steps, others = np.diff(self.score[order]), np.diff(other.score[order])
         return bool(np.array_equal(steps > 0.0, others > 0.0) and (others >= 0.0).all())
 
-    def paired(self, other: DecisionRows, theta: FloatArray, z: float) -> tuple[FloatArray, FloatArray]:
+    def compare(self, other: DecisionRows, theta: FloatArray, z: float) -> tuple[FloatArray, FloatArray]:
         """Mean difference of the elementary losses at each threshold, and its upper bound."""
         differences = np.zeros((theta.size, 2))
         unit = float(self.share @ self.share)
@@ -295,8 +295,8 @@ def largest_difference(
         return _make_result(curve, theta, values, theta, values, confidence_level, baseline)
     if np.array_equal(rows.score, others.score):
         return _make_result(curve, theta, np.zeros(theta.size), theta, np.zeros(theta.size), confidence_level, baseline)
-    if rows.same_order(others):
-        values, upper = (np.maximum(part, 0.0) for part in rows.paired(others, theta, z))
+    if rows.has_same_order(others):
+        values, upper = (np.maximum(part, 0.0) for part in rows.compare(others, theta, z))
         return _make_result(curve, theta, values, theta, upper, confidence_level, baseline)
     mean, error = baseline._below.T
     low = np.maximum(mean - z * np.nan_to_num(error, nan=math.inf), 0.0)

@@ -123,7 +123,7 @@ def isotonic_points(rows: BinaryRows) -> tuple[FloatArray, FloatArray, FloatArra
 
 def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:
     """The band of the isotonic curve."""
-    ranked = Sorted.ranked(rows)
+    ranked = Sorted.rank(rows)
     at = ranked.grid()
     x = ranked.distinct[at]
     if ask.kind == "consistency":

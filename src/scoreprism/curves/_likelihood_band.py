@@ -168,10 +168,10 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
         return paths.ratio(theta, low, high)
 
     ratios = np.sort(ask.draws(redrawn), axis=0)
-    found = upper_end(ratios, ask.confidence_level)
+    limit = upper_end(ratios, ask.confidence_level)
     cell = np.searchsorted(edge, at, side="right") - 1
     cutoff: FloatArray = np.maximum(
-        _ALLOWANCE * np.interp(cell, place, found), np.interp(ask.confidence_level, *_LIMIT.T)
+        _ALLOWANCE * np.interp(cell, place, limit), np.interp(ask.confidence_level, *_LIMIT.T)
     )
     return cutoff
 

@@ -100,7 +100,7 @@ class MurphyDecomposition(Curve):
 
     def _at(self, points: FloatArray) -> FloatArray:
         """The same of thresholds that were parsed before."""
-        return self._combined(np.stack([line(points) for line in self._lines], axis=1))
+        return self._combine(np.stack([line(points) for line in self._lines], axis=1))
 
     def integrate(self, loss: str | ProperLoss) -> dict[str, float]:
         """
@@ -128,7 +128,7 @@ class MurphyDecomposition(Curve):
                 "happened. Use form='plugin', or pass probabilities that are kept away from 0."
             )
         integrals[:levels] += of_certainty(chosen, self._rate)
-        terms = self._combined(integrals[None])[0]
+        terms = self._combine(integrals[None])[0]
         return dict(zip(self.names, terms.tolist(), strict=True))
 
     def decision_loss(
@@ -174,7 +174,7 @@ class MurphyDecomposition(Curve):
             steps[:, : levels - 1] -= components[:, 1:levels]
         return steps
 
-    def _combined(self, components: FloatArray) -> FloatArray:
+    def _combine(self, components: FloatArray) -> FloatArray:
         """Terms from the means of losses, spreads and divergences, a line per threshold."""
         steps, levels = self._steps(components), len(self._levels)
         terms = [coefficients(self.form, t, levels) for t in range(len(self.names))]

@@ -232,7 +232,7 @@ def reliability_curve(
     )
     rows = weigh_effectively(parse_binary(y_true, y_proba, sample_weight, pos_label, classes))
     x, y, weight, of = _estimate(rows, way, count, kind)
-    found = None if ask.kind == "none" else of(ask)
+    estimated_band = None if ask.kind == "none" else of(ask)
     return ReliabilityCurve(
         name=name,
         n=rows.n,
@@ -240,12 +240,12 @@ def reliability_curve(
         method=way,
         x=x,
         y=y,
-        band=None if found is None else ask.kind,
+        band=None if estimated_band is None else ask.kind,
         confidence_level=ask.confidence_level,
         uniform=ask.uniform,
-        band_x=None if found is None else found.x,
-        low=None if found is None else found.low,
-        high=None if found is None else found.high,
+        band_x=None if estimated_band is None else estimated_band.x,
+        low=None if estimated_band is None else estimated_band.low,
+        high=None if estimated_band is None else estimated_band.high,
         weight=weight,
         distribution=histogram(rows, 1000, name),
     )

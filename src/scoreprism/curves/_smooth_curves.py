@@ -132,7 +132,7 @@ class SplineCurve:
 
     def _redraw(self) -> Callable[[Rng], FloatArray]:
         """From a stream to the spline of outcomes drawn from the scores, λ chosen anew."""
-        pools, problem = Pools.ranked(self.rows, _CELLS), self.problem
+        pools, problem = Pools.rank(self.rows, _CELLS), self.problem
         if problem.constant:
             return lambda rng: np.full(self.x.size, pools.redrawn(rng).sum() / self.rows.total)
         basis = problem.basis
@@ -167,7 +167,7 @@ class KernelCurve:
     @cached_property
     def pools(self) -> Pools:
         """The rows."""
-        return Pools.ranked(self.rows, 2048)
+        return Pools.rank(self.rows, 2048)
 
     @cached_property
     def _smoother(self) -> tuple[FloatArray, FloatArray]:

@@ -104,7 +104,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
         return decomposition
 
     @classmethod
-    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+    def _make(cls, parts: Sequence[ShownModel]) -> Self:
         decompositions: dict[str, Decomposition] = {}
         for part in parts:
             options = dict(part.options)

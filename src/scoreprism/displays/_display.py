@@ -223,7 +223,7 @@ class CurveDisplay(Display, Generic[C]):
         if cls._random() and not isinstance(seed, (int, np.integer)):  # the same draws for all models
             computing["random_state"] = int(parse_random_state(seed).integers(2**62))
         parts = cls._parse(y_true, y_proba, name, computing)
-        return cls._made(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
+        return cls._make(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any) -> Self:
@@ -302,7 +302,7 @@ class CurveDisplay(Display, Generic[C]):
         parts = []
         for i, ((law, mine), (test, _)) in enumerate(zip(scored, folds, strict=True), start=1):
             parts += cls._parse(take_rows(y, test), law, f"{title}, fold {i}", cls._split(mine)[1])
-        display = cls._made(parts)
+        display = cls._make(parts)
         display._folds_of = title
         return display.plot(**drawing)
 
@@ -327,7 +327,7 @@ class CurveDisplay(Display, Generic[C]):
         return curve
 
     @classmethod
-    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+    def _make(cls, parts: Sequence[ShownModel]) -> Self:
         """The display of several models."""
         return cls([cls._curve(part) for part in parts])
 

@@ -147,8 +147,8 @@ class DriftDisplay(ResultDisplay[Drift]):
 
         if ax is None:
             size = (float(np.clip(3.4 + 0.3 * len(self._labels), 4.8, 8.4)), 1.0 + 1.25 * count)
-            found = plt.subplots(count, 1, figsize=size, sharex=True, squeeze=False, layout="constrained")[1]
-            return list(found[:, 0])
+            panels = plt.subplots(count, 1, figsize=size, sharex=True, squeeze=False, layout="constrained")[1]
+            return list(panels[:, 0])
         spec = take_grid(check_axes(ax))
         loose = {"hspace": 0.7} if root_figure(ax).get_layout_engine() is None else {}
         grid, paper = spec.subgridspec(count, 1, **loose), ax.get_facecolor()

@@ -72,7 +72,7 @@ class ResolutionPlaneDisplay(CurveDisplay[ResolutionPlane]):
         return super()._models(y_proba, name)
 
     @classmethod
-    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+    def _make(cls, parts: Sequence[ShownModel]) -> Self:
         models = {part.name or "model": part.sample.prediction for part in parts}
         return cls(cls._curve(parts[0]._replace(sample=replace(parts[0].sample, predictions=models))))
 

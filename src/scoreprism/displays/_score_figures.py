@@ -195,7 +195,7 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
     features = True
 
     @classmethod
-    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+    def _make(cls, parts: Sequence[ShownModel]) -> Self:
         """Several models are compared in fewer bins: each bin has its noise."""
         few = {} if len(parts) == 1 else {"n_bins": 5}
         return cls([cls._curve(part._replace(options=few | part.options)) for part in parts])
@@ -267,7 +267,7 @@ class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
     figsize = (4.2, 4.2)
 
     @classmethod
-    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+    def _make(cls, parts: Sequence[ShownModel]) -> Self:
         curves = []
         for part in parts:
             options = dict(part.options)

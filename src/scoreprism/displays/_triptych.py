@@ -74,9 +74,9 @@ class TriptychDisplay(CurveDisplay[Curve]):
             super()._check(ax)
 
     @classmethod
-    def _made(cls, parts: Sequence[ShownModel]) -> Self:
+    def _make(cls, parts: Sequence[ShownModel]) -> Self:
         shared = [p._replace(options={k: v for k, v in p.options.items() if k in _SHARED}) for p in parts]
-        return cls(MurphyDisplay._made(shared), ReliabilityDisplay._made(parts), RocDisplay._made(shared))
+        return cls(MurphyDisplay._make(shared), ReliabilityDisplay._make(parts), RocDisplay._make(shared))
 
     @property
     def names(self) -> list[str]:

@@ -62,8 +62,8 @@ class MapSummary(Noted, Record):
     >>> from scoreprism.inference import map_inference
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(2000)
-    >>> found = map_inference(rng.random(2000) < s**2, s, calibrator="platt").summary("ici")
-    >>> bool(found.interval.low < 1 / 6 < found.interval.high)      # ∫ s − s² ds
+    >>> result = map_inference(rng.random(2000) < s**2, s, calibrator="platt").summary("ici")
+    >>> bool(result.interval.low < 1 / 6 < result.interval.high)      # ∫ s − s² ds
     True
     """
 
@@ -163,13 +163,13 @@ class Functional:
         return math.sqrt(mean) if self.root else mean
 
 
-def measure_spread(functional: Functional, found: Sandwich, theta: FloatArray) -> tuple[float, float, float]:
+def measure_spread(functional: Functional, sandwich: Sandwich, theta: FloatArray) -> tuple[float, float, float]:
     """Value, total variance, and the part of it that the parameters alone do not make."""
     value, slope, rows = functional.look(theta)
-    sampled = found.gather(functional.weight * (rows - value) / functional.weight.sum())
-    fitted = found.gather(found.influence @ slope)
-    total = found.factor * float((sampled + fitted) @ (sampled + fitted))
-    return value, total, max(total - found.factor * float(fitted @ fitted), 0.0)
+    sampled = sandwich.gather(functional.weight * (rows - value) / functional.weight.sum())
+    fitted = sandwich.gather(sandwich.influence @ slope)
+    total = sandwich.factor * float((sampled + fitted) @ (sampled + fitted))
+    return value, total, max(total - sandwich.factor * float(fitted @ fitted), 0.0)
 
 
 def noise_bias(functional: Functional, theta: FloatArray, root: FloatArray, value: float) -> float:
@@ -212,17 +212,17 @@ def _search(functional: Functional, theta: FloatArray, root: FloatArray, radius:
 
 
 def summarise(
-    functional: Functional, found: Sandwich, name: str, how: str, *, confidence_level: float, z: float, near: bool
+    functional: Functional, sandwich: Sandwich, name: str, how: str, *, confidence_level: float, z: float, near: bool
 ) -> MapSummary:
     """Estimate and interval, where z is the quantile of the level and `near` that the identity is not rejected."""
     theta = functional.scheme.theta
     with np.errstate(invalid="ignore", divide="ignore"):
-        plugin, variance, sampling = measure_spread(functional, found, theta)
+        plugin, variance, sampling = measure_spread(functional, sandwich, theta)
     if not math.isfinite(plugin):
         moved = Finding("assumption", facts={"of": "moved_edge"})
         nothing = Interval(math.nan, math.nan, confidence_level, how)
         return MapSummary(name, plugin, math.nan, plugin, math.nan, nothing, near, (moved,))
-    root, _ = take_root(found.robust)
+    root, _ = take_root(sandwich.robust)
     if how == "delta":
         half = z * math.sqrt(variance)
         low, high = plugin - half, plugin + half

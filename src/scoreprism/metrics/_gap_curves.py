@@ -110,9 +110,9 @@ class Joined(GapCurve):
         return sum(share * curve.missing(tail) for curve, share in zip(self.curves, self.shares, strict=True))
 
     def row_sizes(self, order: int) -> FloatArray | None:
-        found = [curve.row_sizes(order) for curve in self.curves]
-        sizes = [part for part in found if part is not None]
-        return np.asarray(np.array(self.shares) @ sizes) if len(sizes) == len(found) else None
+        row_sizes = [curve.row_sizes(order) for curve in self.curves]
+        sizes = [part for part in row_sizes if part is not None]
+        return np.asarray(np.array(self.shares) @ sizes) if len(sizes) == len(row_sizes) else None
 
     @property
     def units(self) -> Units:
@@ -133,7 +133,9 @@ def classwise_curve(rows: Rows, make: Callable[[Rows], GapCurve]) -> Joined:
     parts = one_vs_rest(rows)
     curves, shares = [make(part) for part in parts], [1.0 / rows.k] * rows.k
     label = f"{curves[0].label}; mean over {rows.k} classes"
-    return rows.kept(("classwise", curves[0]), lambda: Joined(rows, curves, shares, [p.order for p in parts], label))
+    return rows.remember(
+        ("classwise", curves[0]), lambda: Joined(rows, curves, shares, [p.order for p in parts], label)
+    )
 
 
 def predicted_class_curve(rows: Rows, n_bins: object, strategy: object) -> Joined:
@@ -149,7 +151,7 @@ def predicted_class_curve(rows: Rows, n_bins: object, strategy: object) -> Joine
         picks = [held[part.order] for held, part in zip(members, parts, strict=True)]
         return Joined(rows, curves, shares, picks, f"{binning} within each of {len(members)} predicted classes")
 
-    return rows.kept(("top-label", binning), make)
+    return rows.remember(("top-label", binning), make)
 
 
 # ── smoothers ──────────────────────────────────────────────────────────────────────────────────────────
@@ -224,7 +226,7 @@ def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = Fa
     # what tells options apart while the rows are held: names and numbers by value, anything else by identity
     named = smoother if isinstance(smoother, str) else id(smoother)
     folds = cv if isinstance(cv, int) or cv is None else id(cv)
-    return rows.kept(("smooth", named, folds, on_grid), make)
+    return rows.remember(("smooth", named, folds, on_grid), make)
 
 
 def _folds(rows: Rows, cv: object) -> IntArray | None:
@@ -421,7 +423,7 @@ _STEP = 1 << 15
 def bin_curve(rows: Rows, n_bins: object, strategy: object) -> BinCurve:
     """The curve of bins, shared by the metrics of a table."""
     binning = Binning.of(n_bins, strategy, rows)
-    return rows.kept(binning, lambda: BinCurve(rows, binning))
+    return rows.remember(binning, lambda: BinCurve(rows, binning))
 
 
 @dataclass(eq=False)
@@ -457,7 +459,7 @@ class BinCurve(GapCurve):
     @property
     def codes(self) -> IntArray:
         """The bin of every row."""
-        return self.rows.kept(("codes", self.binning), lambda: self.binning.codes(self.rows.law, self.rows))
+        return self.rows.remember(("codes", self.binning), lambda: self.binning.codes(self.rows.law, self.rows))
 
     def exact(self) -> Profile:
         gap, mass = self.sums()
@@ -466,7 +468,7 @@ class BinCurve(GapCurve):
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         """Bins stay where they are and keep their masses: the gap of a resample is its sum over the old mass."""
         units, rows, m = self.units, self.rows, self.binning.n_bins
-        if units.single:
+        if units.is_single:
             codes = self.codes[rows.order]
         elif self.binning.strategy == "uniform":
             codes = even_codes(units.score, m)

@@ -96,18 +96,18 @@ class GapInference(Inference):
         gap, mass, noise = self._replicates(n_resamples, random_state)
         tail = 0.5 * (1.0 - confidence_level)
         centre = float(self.norm(gap, mass))
-        found = []
+        pairs = []
         if chosen in ("scaled", "hull"):
             low, high = self._scaled(gap, mass, noise, centre, tail)
             more = quantile(confidence_level, two_sided=True) * self._mass_error
             down, up = (math.hypot(max(part, 0.0), more) for part in (self.estimate - low, high - self.estimate))
-            found.append((self.estimate - down, self.estimate + up) if more > 0.0 else (low, high))
+            pairs.append((self.estimate - down, self.estimate + up) if more > 0.0 else (low, high))
         if chosen != "scaled":
             low, high = np.quantile(self.norm(gap + noise, mass), [tail, 1.0 - tail]) - centre + self.estimate
             turned = 2.0 * self.estimate - high, 2.0 * self.estimate - low
-            found.append(turned if chosen == "basic" else (low, high))
+            pairs.append(turned if chosen == "basic" else (low, high))
         reach = self._reach(tail, mass)
-        low, high = min(low for low, _ in found) - reach, max(high for _, high in found) + reach
+        low, high = min(low for low, _ in pairs) - reach, max(high for _, high in pairs) + reach
         ends = np.clip([low, high], 0.0, 1.0) ** self.power  # no gap of probabilities is longer than 1
         label = f"bootstrap, {chosen}" + (", widened for the outcome that did not occur" if reach > 0.0 else "")
         return Interval(float(ends[0]), float(ends[1]), confidence_level, label)
@@ -197,7 +197,7 @@ def _decompose_brier(rows: Rows) -> Decomposition:
             chain = ChainFit.of(Sample(rows.y, {"model": rows.law}, np.arange(2), rows.weight)).fit()
             return chain.decompose_at(Brier(), "debiased", None)
 
-    return rows.kept("brier laws", make)
+    return rows.remember("brier laws", make)
 
 
 class ShapeInference(Inference):
@@ -293,7 +293,7 @@ def quantile_ends(norm: Norm) -> Callable[..., tuple[float, float]]:
     """Ends of a quantile of |S − C|, by resamples of a tree of local shifts; the largest is at least the mean."""
 
     def ends(rows: Rows, confidence_level: float, n_resamples: int, random_state: object) -> tuple[float, float]:
-        curve = rows.kept("tree curve", lambda: TreeCurve(rows))
+        curve = rows.remember("tree curve", lambda: TreeCurve(rows))
         hull = GapInference(curve, norm, size_of(curve, norm), 1, "hull").interval(
             confidence_level, n_resamples, random_state, None
         )

@@ -68,7 +68,7 @@ def _smece_estimate(name: str, rows: Rows, bandwidth: object, of: str = "") -> E
     """Smooth ECE."""
     rule = "a number above 0 and at most 1"
     width = None if bandwidth is None else parse_number(bandwidth, "bandwidth", rule, lambda value: 0.0 < value <= 1.0)
-    curve = rows.kept(("smece", width), lambda: ResidualCurve(rows, width))
+    curve = rows.remember(("smece", width), lambda: ResidualCurve(rows, width))
     inference: Inference = ONE_ROW
     if rows.n > 1:
         inference = ResidualInference(curve, mean_absolute, curve.value, default="hull")

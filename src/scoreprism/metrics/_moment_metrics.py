@@ -110,7 +110,7 @@ def global_balance(rows: Rows) -> Estimate:
     >>> round(balance, 4), round(balance.pvalue, 4)
     (0.15, 0.4733)
     """
-    curve = rows.kept("balance", lambda: _Imbalance(rows))
+    curve = rows.remember("balance", lambda: _Imbalance(rows))
     gap = curve.profile.gap
     pvalue = _balance_pvalue(rows, gap)
     if rows.k == 2:

@@ -32,13 +32,13 @@ class Units:
     size: FloatArray
 
     @property
-    def single(self) -> bool:
+    def is_single(self) -> bool:
         """Whether every unit is one row."""
         return bool((self.size == 1.0).all())
 
     def draw(self, rng: Rng) -> FloatArray:
         """How often each unit occurs in one resample of as many rows."""
-        return count_rows(rng, self.size.shape[0]) if self.single else count_pooled_rows(rng, self.size)
+        return count_rows(rng, self.size.shape[0]) if self.is_single else count_pooled_rows(rng, self.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Rows:
         """Weighted mean of something that every row has."""
         return float(values.mean()) if self.weight is None else float(self.share @ values)
 
-    def kept(self, key: Any, make: Callable[[], Thing]) -> Thing:
+    def remember(self, key: Any, make: Callable[[], Thing]) -> Thing:
         """What `make` returns, made once for each key: metrics of one table share their curves."""
         if key not in self._kept:
             self._kept[key] = make()
@@ -160,7 +160,9 @@ def one_vs_rest(rows: Rows) -> list[Rows]:
     """The question "is it class k?" for every class."""
     law = as_matrix(rows.law)
     # a resample of several questions is one of rows: none of them may pool on its own
-    return rows.kept("one-vs-rest", lambda: [rows.against(law[:, k], rows.y == k, pool=False) for k in range(rows.k)])
+    return rows.remember(
+        "one-vs-rest", lambda: [rows.against(law[:, k], rows.y == k, pool=False) for k in range(rows.k)]
+    )
 
 
 def top_label(rows: Rows) -> tuple[Rows, IntArray]:
@@ -168,4 +170,4 @@ def top_label(rows: Rows) -> tuple[Rows, IntArray]:
     law = as_matrix(rows.law)
     best = law.argmax(axis=1)
     confidence = np.take_along_axis(law, best[:, None], axis=1)[:, 0]
-    return rows.kept("top", lambda: rows.against(confidence, rows.y == best, pool=True)), best
+    return rows.remember("top", lambda: rows.against(confidence, rows.y == best, pool=True)), best

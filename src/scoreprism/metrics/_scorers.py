@@ -147,8 +147,8 @@ def scorer(name: str, *, loss: str | ProperLoss | None = None, **options: Any) -
     >>> from sklearn.model_selection import cross_validate
     >>> X, y = make_classification(600, random_state=0)
     >>> scoring = {"reliability": scorer("reliability", loss="log"), "ici": scorer("ici"), "log": scorer("log")}
-    >>> found = cross_validate(LogisticRegression(), X, y, scoring=scoring)
-    >>> bool((found["test_ici"] < 0).all())
+    >>> result = cross_validate(LogisticRegression(), X, y, scoring=scoring)
+    >>> bool((result["test_ici"] < 0).all())
     True
     """
     known = parse_choice(name, [*TERMS, *LOSSES, *METRICS], "name")

@@ -123,7 +123,7 @@ class MetricTable(Drawable, Noted, TermTable):
         """
         columns = self._columns()
         table = {
-            name: {key: values[i] for key, values in columns.items() if key != "metric"} | self._said(name)
+            name: {key: values[i] for key, values in columns.items() if key != "metric"} | self._describe(name)
             for i, name in enumerate(self.names)
         }
         return {
@@ -143,12 +143,12 @@ class MetricTable(Drawable, Noted, TermTable):
         frame
             One row per metric: its estimate, standard error, interval, p-value (NaN where there is no test) and method.
         """
-        details = [self._said(name) for name in self.names]
+        details = [self._describe(name) for name in self.names]
         pvalues = [np.nan if one["pvalue"] is None else one["pvalue"] for one in details]
         columns = self._columns() | {"pvalue": pvalues, "method": [one["method"] for one in details]}
         return make_frame(columns, backend or self._backend)
 
-    def _said(self, name: str) -> dict[str, Any]:
+    def _describe(self, name: str) -> dict[str, Any]:
         return {"pvalue": self.estimates[name].pvalue, "method": self.estimates[name].method}
 
     def _columns(self) -> dict[str, list[Any]]:
