@@ -347,8 +347,8 @@ def test_infinite_levels():
     with pytest.raises(InfiniteLossError) as caught:
         certain.integrate("log")
     assert str(caught.value) == (
-        "level 'Q' must have a finite log loss in every row; the law gives probability 0 to what happened. "
-        "Use form='plugin', or give a law that is kept away from 0."
+        "level 'Q' must have a finite log loss in every row; it gives probability 0 to what happened. "
+        "Use form='plugin', or pass probabilities that are kept away from 0."
     )
     assert np.isfinite(list(certain.integrate("brier").values())).all()
 
