@@ -36,7 +36,7 @@ class Leaves:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class LeafAgreement:
     """How rows and leaves agree: equal, more or fewer rows than in training, pure, or too close for chance."""
 
     kind: str
@@ -45,7 +45,7 @@ class Agreement:
     outcomes: bool = True  # whether outcomes agree as well
 
 
-def agree(part: ModelPart) -> Agreement | None:
+def agree(part: ModelPart) -> LeafAgreement | None:
     """How the rows fill the leaves of a model's first trees, by the kind of agreement that chance explains least."""
     grown = [leaves for leaves in trees(part) if leaves.kept.size > 1]
     if not grown:
@@ -55,11 +55,11 @@ def agree(part: ModelPart) -> Agreement | None:
         return agreement
     # The geometric mean of p-values, times e, is a p-value whatever their dependence (Vovk and Wang, 2020).
     apart = [log_too_close(leaves.held(None, 1)[:, 0], leaves.kept) for leaves in grown]
-    close = Agreement("close", float(np.mean(apart)) + 1.0)
+    close = LeafAgreement("close", float(np.mean(apart)) + 1.0)
     return close if agreement is None or close.chance < agreement.chance else agreement
 
 
-def _together(compared: list[Agreement | None]) -> Agreement | None:
+def _together(compared: list[LeafAgreement | None]) -> LeafAgreement | None:
     """What holds for all trees; the least chance, since no other rows do better in all trees than in one."""
     agreements = [one for one in compared if one is not None]
     kinds = {one.kind for one in agreements} - {"equal"}
@@ -67,10 +67,10 @@ def _together(compared: list[Agreement | None]) -> Agreement | None:
         return None
     kind = kinds.pop() if kinds else "equal"
     least = min(one.chance for one in agreements if one.kind == kind)
-    return Agreement(kind, least, min(one.share for one in agreements), all(one.outcomes for one in agreements))
+    return LeafAgreement(kind, least, min(one.share for one in agreements), all(one.outcomes for one in agreements))
 
 
-def _compare(leaves: Leaves, part: ModelPart) -> Agreement | None:
+def _compare(leaves: Leaves, part: ModelPart) -> LeafAgreement | None:
     """How the rows fill the leaves of one tree."""
     kept, y = leaves.kept, part.y if leaves.shares is not None else None
     held = leaves.held(y, part.k)
@@ -80,14 +80,14 @@ def _compare(leaves: Leaves, part: ModelPart) -> Agreement | None:
     if np.array_equal(total, kept):
         exact = np.array_equal(low, high)
         outcomes = leaves.outcomes and bool((held >= low).all() and (held <= high).all()) and _explains(leaves, part)
-        return Agreement("equal", log_equal(low if exact and outcomes else kept), share, outcomes)
+        return LeafAgreement("equal", log_equal(low if exact and outcomes else kept), share, outcomes)
     if (total >= kept).all() and (held >= low).all():
         chance = min(log_bounded(low, rows, least=True), log_bounded(kept, rows, least=True))
-        return Agreement("more", chance, share)
+        return LeafAgreement("more", chance, share)
     if (total <= kept).all() and (held <= high).all():
         chance = min(log_bounded(high, rows, least=False), log_bounded(kept, rows, least=False))
         pure = _purity(leaves, rows) if y is not None else 0.0
-        return Agreement("fewer", chance) if chance <= max(pure, SEEN) else Agreement("pure", pure)
+        return LeafAgreement("fewer", chance) if chance <= max(pure, SEEN) else LeafAgreement("pure", pure)
     return None
 
 

@@ -86,11 +86,31 @@ class Display(ABC):
 
     @abstractmethod
     def plot(self, ax: Any = None) -> Self:
-        """Draw."""
+        """
+        Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        Display
+            Itself, with ``ax_`` and ``figure_``.
+        """
 
     @abstractmethod
+    @described()
     def to_frame(self, backend: str | None = None) -> Any:
-        """The numbers as one dataframe."""
+        """
+        The numbers as one dataframe.
+
+        Returns
+        -------
+        frame
+            A row for each point or term that is drawn.
+        """
 
     @contextmanager
     def _canvas(self, ax: Any, curve_kwargs: Any, count: int) -> Iterator[tuple[Canvas, Inks, list[dict[str, Any]]]]:
@@ -130,6 +150,12 @@ class ResultDisplay(Display, Generic[R]):
     ----------
     result : object
         What is drawn.
+
+    Examples
+    --------
+    >>> from scoreprism.displays import DISPLAYS
+    >>> [name for name, display in DISPLAYS.items() if issubclass(display, ResultDisplay)][:2]
+    ['metrics', 'stagewise']
     """
 
     def __init__(self, result: R) -> None:
@@ -164,6 +190,13 @@ class CurveDisplay(Display, Generic[C]):
         The numbers, one curve per model.
     line_ : list of Line2D
         The line of each model.
+
+    Examples
+    --------
+    >>> from scoreprism.displays import RocDisplay
+    >>> display = RocDisplay.from_predictions([0, 1, 0, 1], [0.2, 0.6, 0.7, 0.9])
+    >>> isinstance(display, CurveDisplay), len(display.curves)
+    (True, 1)
     """
 
     #: The function that computes a curve.
