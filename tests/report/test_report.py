@@ -52,7 +52,7 @@ def full(law):
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
     time = np.datetime64("2024-01-01") + np.arange(y.size) // 5
     calm = 0.2 + 0.6 * p
-    return summarize(y, {"bold": p, "calm": calm}, frame, segments={"kind": frame["kind"]}, time=time)
+    return summarize(y, {"bold": p, "calm": calm}, frame, segments={"kind": frame["kind"]}, time=time, cv=3)
 
 
 def _table(report, section, key):
@@ -85,7 +85,7 @@ def _concluded(report, model="model"):
 def test_decompositions_are_those_of_decompose_to_the_last_bit(law, full):
     X, y, _, p = law
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
-    direct = decompose_losses(y, p, frame, losses=("log", "brier"), random_state=0)
+    direct = decompose_losses(y, p, frame, losses=("log", "brier"), cv=3, random_state=0)
     for loss, result in direct.items():
         found = full.models["bold"].decompositions[loss]
         assert found.terms == result.terms
@@ -152,7 +152,7 @@ def test_paired_differences_are_those_of_minus(full):
 def test_segments_are_those_of_decompose_by(law, full):
     X, y, _, p = law
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
-    direct = scoreprism.decompose_by(y, p, frame, segments=frame["kind"], random_state=0)
+    direct = scoreprism.decompose_by(y, p, frame, segments=frame["kind"], cv=3, random_state=0)
     table = _table(full, "segments", "segments-1-1")
     assert _column(table, "segment") == ["a", "b"]
     assert [cell.estimate for cell in _column(table, "reliability")] == [
@@ -160,7 +160,7 @@ def test_segments_are_those_of_decompose_by(law, full):
     ]
     known = [direct[name].known("reliability", 0.95) for name in "ab"]
     assert [(cell.low, cell.high) for cell in _column(table, "reliability")] == [(k.low, k.high) for k in known]
-    alone = summarize(y, p, frame, segments={"kind": frame["kind"]}, sections=["segments"])
+    alone = summarize(y, p, frame, segments={"kind": frame["kind"]}, cv=3, sections=["segments"])
     assert _column(_table(alone, "segments", "segments-1-1"), "pvalue") == list(direct.pvalues("reliability").values())
     assert all(a >= b for a, b in zip(_column(table, "pvalue"), direct.pvalues("reliability").values(), strict=True))
 
@@ -214,18 +214,20 @@ def test_grades_count_every_row_once(law, full):
 
 
 def test_rows_of_weight_zero_are_absent():
-    X, y, _, p = _law(600)
-    weight = np.where(np.arange(600) % 3 == 0, 0.0, 1.5)
+    X, y, _, p = _law(450)
+    weight = np.where(np.arange(450) % 3 == 0, 0.0, 1.5)
     held = weight > 0
     frame = pd.DataFrame(X, columns=["a", "b"])
-    some = summarize(y, p, frame, sample_weight=weight, segments={"g": X[:, 1] > 0.5}, time=np.arange(600) // 300)
+    few_maps = {"loss": "log", "calibrators": ["platt"], "cv": 2}  # for speed: maps and losses see the same rows
+    some = summarize(y, p, frame, sample_weight=weight, segments={"g": X[:, 1] > 0.5}, time=np.arange(450) // 225,
+                     **few_maps)  # fmt: skip
     few = summarize(y[held], p[held], frame[held].reset_index(drop=True), sample_weight=weight[held],
-                    segments={"g": X[held, 1] > 0.5}, time=np.arange(600)[held] // 300)  # fmt: skip
+                    segments={"g": X[held, 1] > 0.5}, time=np.arange(450)[held] // 225, **few_maps)  # fmt: skip
     assert some.models["model"].decompositions["log"].terms == few.models["model"].decompositions["log"].terms
     assert [t.rows for s in some.sections[:-1] for t in s.tables] == [
         t.rows for s in few.sections[:-1] for t in s.tables
     ]
-    assert [one.n for one in _found(some, "zero_weight")] == [200]
+    assert [one.n for one in _found(some, "zero_weight")] == [150]
     assert not _found(few, "zero_weight")
 
 
@@ -277,7 +279,7 @@ def test_rows_have_a_cell_for_every_column_and_known_kinds(full):
 
 
 def test_what_was_not_given_is_not_there():
-    _, y, _, p = _law(600)
+    _, y, _, p = _law(200)
     assert [s.key for s in summarize(y, p).sections] == [
         "verdict",
         "calibration",
@@ -339,9 +341,9 @@ def test_headline_of_several_models_says_which_to_use_and_which_to_recalibrate(f
 
 def test_tests_of_several_models_are_adjusted_everywhere(law):
     """Holm (1979) over the models: in findings, tables, and the gate; the tests themselves keep their own p-value."""
-    X, y, _, p = law
+    X, y, p = law[0][:200], law[1][:200], law[3][:200]
     models = {name: np.clip(p + shift, 0.01, 0.99) for name, shift in (("a", 0.0), ("b", 0.02), ("c", 0.05))}
-    report = summarize(y, models, X, sections=["verdict", "calibration", "grouping"])
+    report = summarize(y, models, X, loss="log", cv=2, sections=["verdict", "calibration", "grouping"])
     for about, section, key in (("calibration", "verdict", "glance"), ("grouping", "grouping", "grouping-models")):
         raw = {name: model.tests[about].pvalue for name, model in report.models.items()}
         order = sorted(raw, key=raw.get)
@@ -358,7 +360,7 @@ def test_tests_of_several_models_are_adjusted_everywhere(law):
                  "no_information_gain", "information_size_open")  # fmt: skip
         for one in _found(report, *kinds):
             assert one.pvalue is None or one.pvalue == pytest.approx(expected[one.model])
-    alone = summarize(y, p, sections=["calibration"])
+    alone = summarize(y, p, loss="log", sections=["calibration"])
     assert "pvalue_holm" not in [column.key for column in _table(alone, "calibration", "tests").columns]
 
 
@@ -400,7 +402,7 @@ def test_low_and_high_are_ends_of_what_is_known(full):
 
 def test_a_calibrated_score_is_not_accused(law):
     _, y, q, _ = law
-    report = summarize(y, q, sections=["verdict", "calibration"])
+    report = summarize(y[:500], q[:500], loss="log", sections=["verdict", "calibration"])
     assert report["calibration"].lead[0].kind == "calibration_not_refuted"
     assert not {"recalibrate", "recalibrate_size_open", "not_material"} & set(_concluded(report))
     assert {"no_miscalibration", "calibrated_enough"} & set(_concluded(report))
@@ -457,7 +459,7 @@ def test_what_is_shown_mutes_what_the_summary_mutes():
     p = 1 / (1 + np.exp(-1.7 * X[:, 0]))
     found = scoreprism.decompose(y, p, X)
     assert found.muted == ("grouping", "irreducible")
-    both = scoreprism.compare(Sample.of(y, {"a": p, "b": p**1.1}, X))
+    both = scoreprism.compare(Sample.of(y, {"a": p, "b": p**1.1}, X), cv=2)
     for name in found.muted:
         assert f"{found.terms[name]:.5f}" not in repr(found) + found._repr_html_() + repr(found.summary())
         assert (
@@ -515,10 +517,10 @@ def test_reports_from_sums_keep_segments_and_periods():
 
 
 def test_infinite_losses_are_said_with_their_rows_and_everything_else_goes_on():
-    X, y, _, p = _law(800)
+    X, y, _, p = _law(400)
     wrong = p.copy()
     wrong[np.flatnonzero(y == 1)[:3]] = 0.0
-    report = summarize(y, {"bad": wrong, "good": p}, X, segments={"g": X[:, 1] > 0.5})
+    report = summarize(y, {"bad": wrong, "good": p}, X, segments={"g": X[:, 1] > 0.5}, calibrators=["platt"], cv=2)
     assert "infinite_loss" in _concluded(report, "bad")
     assert "infinite_loss" not in _concluded(report, "good")
     assert _table(report, "verdict", "glance").rows[0][0] == "good"
@@ -547,16 +549,16 @@ def test_double_use_hard_labels_and_few_rows_are_warned_of():
     told = _concluded(seen, "KNeighborsClassifier")
     assert told["do_not_act"].because.kind == "trained_on_rows"
     assert not {"recalibrate", "recalibrate_size_open", "no_miscalibration"} & set(told)
-    hard = summarize(y, (p > 0.5).astype(float), loss="brier")
+    hard = summarize(y, (p > 0.5).astype(float), loss="brier", sections=["verdict", "calibration"])
     assert "hard_labels" in _callouts(hard, "warning")
-    few = summarize(y[:60], p[:60], X[:60])
+    few = summarize(y[:60], p[:60], X[:60], sections=["verdict", "method"])
     assert "few_rows" in _callouts(few, "warning")
     assert _found(few, "few_rows")[0].n == 60
 
 
 def test_metrics_that_cannot_be_computed_are_named_with_the_reason():
-    X, y, _, _ = _law(400)
-    report = summarize(y, np.full(400, 0.5), X)
+    X, y, _, _ = _law(200)
+    report = summarize(y, np.full(200, 0.5), X, cv=2)
     assert "calibration_slope" not in report.models["model"].metrics.names
     assert "calibration_slope" in [one.subject for one in _found(report, "unavailable")]
     assert all(one.facts["reason"] for one in _found(report, "unavailable"))
@@ -600,7 +602,7 @@ def planted():
 
 def test_a_planted_region_is_found_in_words_and_judged_on_other_rows(planted):
     frame, p, y, young = planted
-    report = summarize(y, p, frame, sections=["grouping"], loss="log")
+    report = summarize(y, p, frame, sections=["grouping"], loss="log", cv=2)
     region = _table(report, "grouping", "regions-1").rows[0]
     assert region[0] in ("age ≤ 29.5 and housing is rent", "housing is rent and age ≤ 29.5")
     assert region[6] < 1e-6
@@ -618,7 +620,7 @@ def test_features_and_regions_say_nothing_where_there_is_nothing():
     rng = np.random.default_rng(1)
     p = rng.uniform(0.1, 0.9, 3000)
     y = rng.random(3000) < p
-    report = summarize(y, p, pd.DataFrame(rng.normal(size=(3000, 4))), sections=["grouping"])
+    report = summarize(y, p, pd.DataFrame(rng.normal(size=(3000, 4))), sections=["grouping"], cv=2)
     assert [one.n for one in _found(report, "no_feature_adds")] == [4]
     assert _found(report, "no_region")
     assert not [table.key for table in report["grouping"].tables if table.key.startswith(("features", "regions"))]
@@ -672,16 +674,16 @@ def _clusters(seed):
 def test_rows_of_clusters_are_not_taken_as_independent():
     """With the row-wise tests 7 of 25 such reports accused the score, and nearly all found regions."""
     accused = regions = 0
-    for seed in range(8):
+    for seed in range(4):
         p, y, groups, X = _clusters(seed)
-        report = summarize(y, p, X, groups=groups, sections=["verdict", "grouping"], loss="log")
+        report = summarize(y, p, X, groups=groups, sections=["verdict", "grouping"], loss="log", cv=2)
         accused += bool({"recalibrate", "recalibrate_size_open", "not_material"} & set(_concluded(report)))
         tables = [table for table in report["grouping"].tables if table.key == "regions-1"]
         regions += any(row[6] <= 0.05 for table in tables for row in table.rows)
         assert report.models["model"].tests["calibration"].method == "cluster-robust bound"
         assert "dependent_rows" in _callouts(report, "warning")
-    assert accused <= 2  # 5 % of 8 reports, with room for chance: P(more than 2) = .006
-    assert regions <= 2
+    assert accused <= 1  # 5 % of 4 reports, with room for chance: P(more than 1) = .014
+    assert regions <= 1
 
 
 def test_splits_of_ones_own_are_not_those_of_segments_and_rows_are_counted_once(law):
@@ -700,11 +702,11 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
     """The switches are at 50 000 and 200 000 rows; here they are moved to where a test can wait for them."""
     from scoreprism.report import _evidence
 
-    X, y, q, p = law
-    monkeypatch.setattr(_evidence, "FULL", 1000)
+    X, y, q, p = (column[:300] for column in law)
+    monkeypatch.setattr(_evidence, "FULL", 200)
     found = summarize(y, p, sections=["verdict"]).models["model"].tests["calibration"]
     assert (found.method, found.n_resamples) == ("min-p", 199)
-    monkeypatch.setattr(_evidence, "SOME", 1200)
+    monkeypatch.setattr(_evidence, "SOME", 250)
     for score, refuted in ((p, True), (q, False)):
         report = summarize(y, score, sections=["verdict", "calibration"])
         test = report.models["model"].tests["calibration"]
@@ -715,19 +717,19 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
         assert test.pvalue == (min(cells, least) if cells <= 1 / 400 else cells)
         assert (test.pvalue <= 0.05) is refuted
         assert (report["calibration"].lead[0].kind == "calibration_refuted") is refuted
-    assert summarize(y, p, X, sections=["calibration"]).models["model"].tests["grouping"].method == "bound"
+    assert summarize(y, p, X, cv=2, sections=["calibration"]).models["model"].tests["grouping"].method == "bound"
 
 
 def test_many_features_are_chosen_and_all_of_them_count():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(1500, 30)), columns=[f"f{j}" for j in range(30)])
+    X = pd.DataFrame(rng.normal(size=(700, 26)), columns=[f"f{j}" for j in range(26)])
     X["constant"] = 1.0
-    p = rng.uniform(0.2, 0.8, 1500)
-    y = rng.random(1500) < np.clip(p + 0.15 * np.sign(X["f7"]), 0, 1)
-    report = summarize(y, p, X, sections=["grouping"], loss="log")
+    p = rng.uniform(0.2, 0.8, 700)
+    y = rng.random(700) < np.clip(p + 0.15 * np.sign(X["f7"]), 0, 1)
+    report = summarize(y, p, X, sections=["grouping"], loss="log", cv=2)
     table = _table(report, "grouping", "features-1")
     assert _column(table, "feature")[0] == "f7"
-    assert "of 31 features" in table.note
+    assert "of 27 features" in table.note
     assert _found(report, "feature_adds")[0].facts["features"][0] == "f7"
 
 
@@ -743,7 +745,7 @@ def test_the_test_of_grouping_speaks_where_the_bound_is_silent():
         rng = np.random.default_rng(seed)
         X, p = rng.normal(size=(700, 6)), rng.uniform(0.2, 0.8, 700)
         y = rng.random(700) < np.clip(p + 0.07 * np.sign(X[:, 0]), 0, 1)
-        report = summarize(y, p, X, sections=["verdict", "grouping"], loss="log")
+        report = summarize(y, p, X, sections=["verdict", "grouping"], loss="log", cv=2)
         found = report.models["model"]
         test, result = found.tests["grouping"], found.decompositions["log"]
         if (
@@ -835,8 +837,8 @@ def test_no_segment_large_enough_is_said():
 
 def test_three_classes():
     rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.full(3, 2.0), 600)
-    y = np.array(["x", "y", "z"])[(P.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)]
+    P = rng.dirichlet(np.full(3, 2.0), 300)
+    y = np.array(["x", "y", "z"])[(P.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)]
     sections = ["verdict", "calibration", "recalibration", "decisions", "method"]
     report = summarize(y, pl.DataFrame(P, schema=["x", "y", "z"]), sections=sections)
     classes = _table(report, "calibration", "classes")
@@ -850,10 +852,10 @@ def test_three_classes():
 
 
 def test_two_reports_are_identical_whatever_the_number_of_processes():
-    X, y, _, p = _law(300)
-    one, other = (summarize(y, p, X, n_jobs=jobs, sections=["verdict"]) for jobs in (None, 2))
+    X, y, _, p = _law(100)
+    one, other = (summarize(y, p, X, cv=2, n_jobs=jobs, sections=["verdict"]) for jobs in (None, 2))
     assert one.to_json() == other.to_json()
-    assert summarize(y, p, X, random_state=1, sections=["verdict"]).to_json() != one.to_json()
+    assert summarize(y, p, X, cv=2, random_state=1, sections=["verdict"]).to_json() != one.to_json()
 
 
 def test_maps_that_tie_stand_in_the_order_they_were_tried(monkeypatch):
@@ -869,22 +871,22 @@ def test_maps_that_tie_stand_in_the_order_they_were_tried(monkeypatch):
 
 
 def test_a_sample_says_what_its_arrays_say(law):
-    X, y, q, p = law
+    X, y, q, p = (column[:400] for column in law)
     rows = {"X": X, "segments": {"g": X[:, 1] > 0.5}, "sample_weight": np.where(X[:, 0] > 0.9, 0.0, 1.0)}
-    sections = ["verdict", "segments", "method"]
-    plain = summarize(y, {"p": p, "q": q}, sections=sections, **rows)
-    assert summarize(Sample.of(y, {"p": p, "q": q}, **rows), sections=sections).to_json() == plain.to_json()
+    how = {"sections": ["verdict", "segments", "method"], "loss": "log", "cv": 2}
+    plain = summarize(y, {"p": p, "q": q}, **how, **rows)
+    assert summarize(Sample.of(y, {"p": p, "q": q}, **rows), **how).to_json() == plain.to_json()
     assert [one.n for one in _found(plain, "zero_weight")] == [int((X[:, 0] > 0.9).sum())]
 
 
 def test_frames_of_every_kind_say_the_same(law):
-    X, y, _, p = law
-    plain = summarize(y, {"m": p}, X, sections=["verdict"]).headline
+    X, y, _, p = (column[:300] for column in law)
+    plain = summarize(y, {"m": p}, X, cv=2, sections=["verdict"]).headline
     for kind, frame, column in (
         ("pandas", pd.DataFrame(X), pd.Series),
         ("polars", pl.DataFrame(X, schema=["0", "1"]), pl.Series),
     ):
-        report = summarize(column(y), {"m": column(p)}, frame, sections=["verdict"])
+        report = summarize(column(y), {"m": column(p)}, frame, cv=2, sections=["verdict"])
         assert report.headline == plain, kind
 
 
