@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from click.testing import CliRunner
 
 import scoreprism
@@ -9,6 +10,7 @@ from scoreprism.cli import main
 from scoreprism.cli._demo import example_predictions
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, monkeypatch):
     """The report of four models; numbers are those of the library on the same rows."""
     monkeypatch.chdir(tmp_path)

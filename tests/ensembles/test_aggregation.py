@@ -118,7 +118,7 @@ def both():
 @pytest.mark.parametrize("loss", ["brier", "log", "spherical"])
 def test_terms_add_up_and_members_share_the_laws_above(both, loss):
     scores, y, X, _ = both
-    found = aggregation_decomposition(y, scores, X=X, loss=loss, random_state=0)
+    found = aggregation_decomposition(y, scores, X=X, loss=loss, random_state=0, cv=2)
     assert found.names == ("reliability", "projection", "grouping", "irreducible")
     assert found.decomposition.level_names == ("S_ens", "C_ens", "C_S", "Q")
     for d in found.comparison.decompositions.values():
@@ -146,14 +146,14 @@ def test_reliability_of_aggregate_and_members_is_that_of_decompose(both):
 
 def test_known_q_and_exact_irreducible(both):
     scores, y, _, q = both
-    found = aggregation_decomposition(y, scores, q=q, loss="brier", random_state=0)
+    found = aggregation_decomposition(y, scores, q=q, loss="brier", random_state=0, cv=2)
     assert found.terms["irreducible"] == pytest.approx(((q - y) ** 2).mean(), abs=1e-12)
 
 
 def test_rows_do_not_depend_on_jobs(both):
     scores, y, X, _ = both
-    one = aggregation_decomposition(y, scores, X=X, random_state=0, loss="brier")
-    again = aggregation_decomposition(y, scores, X=X, random_state=0, loss="brier", n_jobs=2)
+    one = aggregation_decomposition(y, scores, X=X, random_state=0, cv=2, loss="brier")
+    again = aggregation_decomposition(y, scores, X=X, random_state=0, cv=2, loss="brier", n_jobs=2)
     # workers have fewer threads: sums of linear algebra differ in the last bits
     np.testing.assert_allclose(one.decomposition.rows, again.decomposition.rows, rtol=0, atol=1e-9)
 
@@ -162,7 +162,7 @@ def test_rows_do_not_depend_on_jobs(both):
 def test_every_aggregate_by_name(both, name):
     scores, y, _, _ = both
     weights = {"a": 2, "b": 1} if name == "weighted-average" else None
-    found = aggregation_decomposition(y, scores, aggregate=name, weights=weights, loss="brier", random_state=0)
+    found = aggregation_decomposition(y, scores, aggregate=name, weights=weights, loss="brier", random_state=0, cv=2)
     assert sum(found.terms.values()) == pytest.approx(found.decomposition.risk, abs=1e-12)
     assert (found.gap is not None) == (name in ("mean", "weighted-average"))
 
@@ -171,7 +171,7 @@ def test_fitted_combiners_are_out_of_fold(both):
     """A combiner that memorises shows it: a deep forest on the members has a worse loss out of fold than in sample."""
     scores, y, _, _ = both
     forest = RandomForestClassifier(20, random_state=0)
-    found = aggregation_decomposition(y, scores, aggregate=forest, loss="brier", random_state=0)
+    found = aggregation_decomposition(y, scores, aggregate=forest, loss="brier", random_state=0, cv=2)
     columns = np.column_stack(list(scores.values()))
     fitted = forest.fit(columns, y).predict_proba(columns)[:, 1]
     assert ((fitted - y) ** 2).mean() < 0.1 < found.decomposition.risk
@@ -181,18 +181,18 @@ def test_fitted_combiners_are_out_of_fold(both):
     )
     assert not hasattr(Stacking(), "classes_")
     ready = LogPool().fit(scores, y)
-    taken = aggregation_decomposition(y, scores, aggregate=ready, loss="brier", random_state=0)
+    taken = aggregation_decomposition(y, scores, aggregate=ready, loss="brier", random_state=0, cv=2)
     assert taken.decomposition.risk == pytest.approx(((ready.predict_proba(scores)[:, 1] - y) ** 2).mean(), abs=1e-12)
 
 
 def test_aggregate_given_as_numbers_or_function(both):
     scores, y, _, _ = both
     own = 0.3 * scores["a"] + 0.7 * scores["b"]
-    given = aggregation_decomposition(y, scores, aggregate=own, loss="brier", random_state=0)
+    given = aggregation_decomposition(y, scores, aggregate=own, loss="brier", random_state=0, cv=2)
     called = aggregation_decomposition(
-        y, scores, aggregate=lambda laws: 0.3 * laws[0] + 0.7 * laws[1], loss="brier", random_state=0
+        y, scores, aggregate=lambda laws: 0.3 * laws[0] + 0.7 * laws[1], loss="brier", random_state=0, cv=2
     )
-    weighted = aggregation_decomposition(y, scores, weights=[3, 7], loss="brier", random_state=0)
+    weighted = aggregation_decomposition(y, scores, weights=[3, 7], loss="brier", random_state=0, cv=2)
     assert given.terms == pytest.approx(called.terms, abs=1e-12)
     assert given.terms == pytest.approx(
         weighted.terms, abs=1e-6
@@ -202,13 +202,13 @@ def test_aggregate_given_as_numbers_or_function(both):
 
 def test_three_classes(both):
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(1200, 2))
-    eta = np.column_stack([np.zeros(1200), 1.5 * X[:, 0], 1.5 * X[:, 1]])
+    X = rng.normal(size=(600, 2))
+    eta = np.column_stack([np.zeros(600), 1.5 * X[:, 0], 1.5 * X[:, 1]])
     law = softmax(eta, axis=1)
     y = np.array(["low", "mid", "top"])[[rng.choice(3, p=p) for p in law]]
-    first = softmax(np.column_stack([np.zeros(1200), 1.5 * X[:, 0], np.zeros(1200)]), axis=1)
-    second = softmax(np.column_stack([np.zeros(1200), np.zeros(1200), 1.5 * X[:, 1]]), axis=1)
-    found = aggregation_decomposition(y, [first, second], X=X, loss="log", random_state=0)
+    first = softmax(np.column_stack([np.zeros(600), 1.5 * X[:, 0], np.zeros(600)]), axis=1)
+    second = softmax(np.column_stack([np.zeros(600), np.zeros(600), 1.5 * X[:, 1]]), axis=1)
+    found = aggregation_decomposition(y, [first, second], X=X, loss="log", random_state=0, cv=2)
     assert sum(found.terms.values()) == pytest.approx(found.decomposition.risk, abs=1e-12)
     assert found.sufficiency.pvalue > 0.01  # two log-ratios, and a mean that determines both: it is sufficient
     assert "stack" in found.actions.names
@@ -218,8 +218,8 @@ def test_three_classes(both):
 def test_labels_and_positive_class(both):
     scores, y, _, _ = both
     words = np.where(y == 1, "bad", "good")  # "bad" sorts first: pos_label says that a 1-D score is its probability
-    plain = aggregation_decomposition(y, scores, loss="brier", random_state=0)
-    told = aggregation_decomposition(words, scores, loss="brier", random_state=0, pos_label="bad")
+    plain = aggregation_decomposition(y, scores, loss="brier", random_state=0, cv=2)
+    told = aggregation_decomposition(words, scores, loss="brier", random_state=0, cv=2, pos_label="bad")
     assert told.terms == pytest.approx(plain.terms, abs=1e-12)
     assert told.gap.observed == pytest.approx(plain.gap.observed, abs=1e-12)
     assert told.sufficiency.pvalue == pytest.approx(plain.sufficiency.pvalue, rel=1e-9)
@@ -228,9 +228,9 @@ def test_labels_and_positive_class(both):
 @pytest.mark.parametrize("library", [pd, pl])
 def test_frames(both, library):
     scores, y, _, _ = both
-    found = aggregation_decomposition(y, library.DataFrame(scores), loss="brier", random_state=0)
+    found = aggregation_decomposition(y, library.DataFrame(scores), loss="brier", random_state=0, cv=2)
     assert isinstance(found.to_frame(), library.DataFrame)
-    assert found.terms == aggregation_decomposition(y, scores, loss="brier", random_state=0).terms
+    assert found.terms == aggregation_decomposition(y, scores, loss="brier", random_state=0, cv=2).terms
 
 
 def test_fitted_models_as_members(both):
@@ -240,9 +240,9 @@ def test_fitted_models_as_members(both):
         "two": LogisticRegression(C=0.01).fit(X[:500], y[:500]),
     }
     fresh, rest = y[500:], X[500:]
-    found = aggregation_decomposition(fresh, models, X=rest, loss="brier", random_state=0)
+    found = aggregation_decomposition(fresh, models, X=rest, loss="brier", random_state=0, cv=2)
     direct = {name: model.predict_proba(rest)[:, 1] for name, model in models.items()}
-    again = aggregation_decomposition(fresh, direct, X=rest, loss="brier", random_state=0)
+    again = aggregation_decomposition(fresh, direct, X=rest, loss="brier", random_state=0, cv=2)
     assert found.terms == pytest.approx(again.terms, abs=1e-12)
 
 
@@ -330,13 +330,13 @@ def test_advice_is_silent_on_laws_that_overfit_and_models_on_their_own_rows(both
     scores, y, X, _ = both
     deep = RandomForestClassifier(5, random_state=0)
     with pytest.warns(scoreprism.exceptions.OverfitWarning):
-        found = aggregation_decomposition(y, scores, reference=deep, loss="brier", random_state=0)
+        found = aggregation_decomposition(y, scores, reference=deep, loss="brier", random_state=0, cv=2)
     assert found.decomposition.muted == ("projection", "refinement")
     assert found.decomposition.lower_bound("projection").value <= 0.0
     assert not select(found.findings, "stack", "keep_members", "members_know_more", "information_gain")
     models = [RandomForestClassifier(5, bootstrap=False, random_state=s).fit(X, y) for s in range(2)]
     with pytest.warns(scoreprism.exceptions.DoubleUseWarning), pytest.warns(scoreprism.exceptions.HardLabelsWarning):
-        found = aggregation_decomposition(y, models, X=X, loss="brier", random_state=0)
+        found = aggregation_decomposition(y, models, X=X, loss="brier", random_state=0, cv=2)
     assert {one.kind for one in found.findings} == {"do_not_act"}
     because = [(one.because.kind, one.because.model, one.because.subject) for one in found.findings]
     assert because[0] == ("trained_on_rows", "member 1", "RandomForestClassifier")
@@ -371,10 +371,10 @@ def test_infinite_loss_is_said():
     sure = a.copy()
     sure[np.flatnonzero(y)[0]] = 0.0
     with pytest.warns(scoreprism.exceptions.InfiniteLossWarning):
-        found = aggregation_decomposition(y, [sure, sure * 1.0], random_state=0)
+        found = aggregation_decomposition(y, [sure, sure * 1.0], random_state=0, cv=2)
     assert [(one.kind, one.n, one.facts["total"]) for one in found.findings] == [("infinite_loss", 1, 500)]
     assert found.advice[0].startswith("The log loss is infinite: probability 0 was given to what happened in 1 of 500 ")
-    assert np.isfinite(aggregation_decomposition(y, [sure, sure], clip=1e-3, random_state=0).decomposition.risk)
+    assert np.isfinite(aggregation_decomposition(y, [sure, sure], clip=1e-3, random_state=0, cv=2).decomposition.risk)
 
 
 # ── sufficiency ─────────────────────────────────────────────────────────────────────────────────────
@@ -491,7 +491,7 @@ def test_power_of_the_sufficiency_test():
 
 def test_result_is_complete(both):
     scores, y, X, _ = both
-    found = aggregation_decomposition(y, scores, X=X, loss="brier", random_state=0)
+    found = aggregation_decomposition(y, scores, X=X, loss="brier", random_state=0, cv=2)
     data = json.loads(json.dumps(found.to_dict()))
     assert set(data) == {
         "aggregate",
@@ -562,7 +562,9 @@ def test_fitted_combiners_go_by_name_and_by_label(both):
         (words, scores, other, {"pos_label": "bad"}),
     ]
     for outcome, members, combiner, options in cases:
-        found = aggregation_decomposition(outcome, members, aggregate=combiner, loss="brier", random_state=0, **options)
+        found = aggregation_decomposition(
+            outcome, members, aggregate=combiner, loss="brier", random_state=0, cv=2, **options
+        )
         assert found.decomposition.risk == pytest.approx(truth, abs=1e-9)
     with pytest.raises(scoreprism.exceptions.LabelError, match="a fitted combiner must have the labels of y_true"):
         aggregation_decomposition(words, scores, aggregate=stack, pos_label="bad")
@@ -599,7 +601,7 @@ def test_labels_in_the_place_of_probabilities_are_noticed(both):
 
 def test_clusters_have_no_test_of_calibration(both):
     scores, y, _, _ = both
-    found = aggregation_decomposition(y, scores, loss="brier", groups=np.arange(y.size) // 3, random_state=0)
+    found = aggregation_decomposition(y, scores, loss="brier", groups=np.arange(y.size) // 3, random_state=0, cv=2)
     assert found.calibration is None
     assert "Tests: sufficient for its members p =" in repr(found)
     assert found.to_dict()["calibration"] is None
@@ -609,7 +611,7 @@ def test_perfect_members_and_odd_aggregates(both):
     scores, y, _, _ = both
     sure = np.where(y == 1, 1.0, 0.0)
     with pytest.warns(scoreprism.exceptions.HardLabelsWarning):
-        found = aggregation_decomposition(y, [sure, sure], loss="brier", random_state=0)
+        found = aggregation_decomposition(y, [sure, sure], loss="brier", random_state=0, cv=2)
     assert found.decomposition.risk == 0.0
     assert "0.00000" in repr(found)
     with pytest.raises(
@@ -625,7 +627,7 @@ def test_perfect_members_and_odd_aggregates(both):
 def test_other_forms(both, form):
     """The difference form from the losses of the levels; plug-in terms from the divergences, with their residual."""
     scores, y, X, _ = both
-    found = aggregation_decomposition(y, scores, X=X, form=form, loss="brier", random_state=0).decomposition
+    found = aggregation_decomposition(y, scores, X=X, form=form, loss="brier", random_state=0, cv=2).decomposition
     assert sum(found.terms.values()) == pytest.approx(found.risk, abs=1e-12)
     if form == "difference":
         losses = found.level_losses.mean(axis=0)
@@ -659,7 +661,7 @@ def test_forests_and_votes_are_ensembles(both):
     words = np.where(y == 1, "yes", "no")
     vote = VotingClassifier([("a", LogisticRegression()), ("b", LogisticRegression(C=0.01))], voting="soft")
     vote.fit(X[:700], words[:700])
-    found = aggregation_decomposition(words[700:], vote, X=X[700:], loss="brier", random_state=0)
+    found = aggregation_decomposition(words[700:], vote, X=X[700:], loss="brier", random_state=0, cv=2)
     truth = (vote.predict_proba(X[700:])[:, 1] - y[700:]) ** 2
     assert found.decomposition.risk == pytest.approx(truth.mean(), abs=1e-12)
     assert list(found.members) == ["a", "b"]
@@ -678,7 +680,7 @@ def test_what_many_members_warn_of_is_said_once():
     y = (rng.random(300) < a).astype(int)
     members = [np.where(np.arange(300) == np.flatnonzero(y)[i], 0.0, a) for i in range(4)]
     with pytest.warns(scoreprism.exceptions.InfiniteLossWarning) as caught:
-        aggregation_decomposition(y, members, random_state=0)
+        aggregation_decomposition(y, members, random_state=0, cv=2)
     texts = [str(one.message) for one in caught]
     assert len(texts) == 1
     finding = caught[0].message.finding

@@ -50,9 +50,9 @@ def full(law):
     """A report with everything in it: two models, features, segments, time."""
     X, y, _q, p = law
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
-    time = np.datetime64("2024-01-01") + np.arange(y.size) // 5
+    time = np.datetime64("2024-01-01") + np.arange(y.size) // 6
     calm = 0.2 + 0.6 * p
-    return summarize(y, {"bold": p, "calm": calm}, frame, segments={"kind": frame["kind"]}, time=time, cv=3)
+    return summarize(y, {"bold": p, "calm": calm}, frame, segments={"kind": frame["kind"]}, time=time, cv=2)
 
 
 def _table(report, section, key):
@@ -85,7 +85,7 @@ def _concluded(report, model="model"):
 def test_decompositions_are_those_of_decompose_to_the_last_bit(law, full):
     X, y, _, p = law
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
-    direct = decompose_losses(y, p, frame, losses=("log", "brier"), cv=3, random_state=0)
+    direct = decompose_losses(y, p, frame, losses=("log", "brier"), cv=2, random_state=0)
     for loss, result in direct.items():
         found = full.models["bold"].decompositions[loss]
         assert found.terms == result.terms
@@ -152,7 +152,7 @@ def test_paired_differences_are_those_of_minus(full):
 def test_segments_are_those_of_decompose_by(law, full):
     X, y, _, p = law
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
-    direct = scoreprism.decompose_by(y, p, frame, segments=frame["kind"], cv=3, random_state=0)
+    direct = scoreprism.decompose_by(y, p, frame, segments=frame["kind"], cv=2, random_state=0)
     table = _table(full, "segments", "segments-1-1")
     assert _column(table, "segment") == ["a", "b"]
     assert [cell.estimate for cell in _column(table, "reliability")] == [
@@ -160,7 +160,7 @@ def test_segments_are_those_of_decompose_by(law, full):
     ]
     known = [direct[name].known("reliability", 0.95) for name in "ab"]
     assert [(cell.low, cell.high) for cell in _column(table, "reliability")] == [(k.low, k.high) for k in known]
-    alone = summarize(y, p, frame, segments={"kind": frame["kind"]}, cv=3, sections=["segments"])
+    alone = summarize(y, p, frame, segments={"kind": frame["kind"]}, cv=2, sections=["segments"])
     assert _column(_table(alone, "segments", "segments-1-1"), "pvalue") == list(direct.pvalues("reliability").values())
     assert all(a >= b for a, b in zip(_column(table, "pvalue"), direct.pvalues("reliability").values(), strict=True))
 
