@@ -13,6 +13,23 @@ os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("COLUMNS", None)  # 80 in the processes of a run; commands obey it
 
+#: What `python -m pytest -m fast` runs: the mathematics, the border, and one file of each surface.
+FAST = (
+    "tests/laws/test_theorems.py", "tests/laws/test_loss_laws.py", "tests/laws/test_custom_losses.py",
+    "tests/decompose/test_labels.py", "tests/decompose/test_validation.py", "tests/calibrators/test_calibrators.py",
+    "tests/inference/test_calibration_test.py", "tests/metrics/test_scorers.py", "tests/figures/test_curves.py",
+    "tests/ensembles/test_pools.py", "tests/report/test_findings.py", "tests/cli/test_reading.py",
+    "tests/scale/test_scale.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(FAST) and not {"slow", "statistical", "engines"} & {
+            m.name for m in item.iter_markers()
+        }:
+            item.add_marker("fast")
+
 
 @pytest.fixture(autouse=True)
 def _figures_are_closed() -> Iterator[None]:
