@@ -1106,7 +1106,7 @@ def test_a_map_that_must_not_turn_a_score_around_is_told_to_be_constant(file):
     text = " ".join(call("recalibrate", "turned.csv", "--target", "y", "--score", "s", "--as-given").stdout.split())
     assert "it gives every row the same probability (AUC 0." in text
     assert "which may reverse it, has a log loss 0." in text
-    assert "The order is kept; pass --order any to follow them." in text
+    assert "The order is kept; pass --order any to follow the data." in text
 
 
 def test_order_is_for_a_map_that_is_chosen(file):

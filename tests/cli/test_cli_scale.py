@@ -152,7 +152,8 @@ def test_groups_keep_their_meaning(data, table):
     found = answer(
         "data", *ONE, "--segment", "side", "--segment", "word", "--time", "day", "--period", "month", "--full"
     )
-    tables = {t["key"]: t for s in found["sections"] if s["key"] == "segments" for t in s["tables"]}
+    section = next(s for s in found["sections"] if s["key"] == "segments")
+    tables = {t["key"]: t for t in (*section["tables"], *(f["data"] for f in section["figures"] if f["data"]))}
     counts = {
         key: {row["segment"]: row["rows"] for row in tables[key]["rows"]}
         for key in tables
@@ -408,7 +409,7 @@ def test_every_format(data):
     page = Path("r.html").read_text(encoding="utf-8")
     for words in ("What is exact, and what is quantised", "data/*.parquet", "Reliability of all models", "<svg"):
         assert words in page
-    assert "Change of the terms of the log loss" in Path("r.md").read_text(encoding="utf-8")
+    assert "Changes of the terms of the log loss" in Path("r.md").read_text(encoding="utf-8")
     jsonschema.Draft202012Validator(schema).validate(answer("data", *ONE))
 
 

@@ -249,8 +249,8 @@ def test_infinite_loss_of_the_prediction_is_reported_not_hidden():
     with pytest.warns(InfiniteLossWarning) as caught:
         d = chain.decompose("log")
     assert str(caught[0].message) == (
-        "The log loss is infinite: probability 0 was given to what happened in 1 of 3 rows (row 0). Keep scores away "
-        "from 0 and 1 first (every recalibration map but the identity does), or pass clip=1e-6 to judge them at a "
+        "The log loss is infinite: in 1 of 3 rows (row 0) the observed outcome had probability 0. First keep scores away "
+        "from 0 and 1 (any recalibration map except the identity does), or pass clip=1e-6 to judge them at that "
         "distance."
     )
     assert [one.message.finding for one in caught] == [d.findings[0]]

@@ -39,10 +39,10 @@ from scoreprism.calibrators import RecalibratedClassifier
 from scoreprism.exceptions import DoubleUseWarning
 from tests.findings import select
 
-FILL = "they fill the leaves of its trees to the last row"
+FILL = "each leaf of its trees holds exactly as many of them as in training"
 KEEP = "it stores them"
 SCORES = "its score equations hold on them"
-MEANS = "the means of its classes are theirs"
+MEANS = "their class means are exactly those it learned"
 
 #: A model, what its trace is on its training rows, and what is seen (2) or cautioned of (1) where these rows are
 #: shuffled, halved, or stand among as many others.
@@ -58,7 +58,7 @@ KINDS = {
     "HistGradientBoosting that stops": (
         HistGradientBoostingClassifier(max_iter=5, early_stopping=True, random_state=0), FILL, (1, 0, 0)),
     "AdaBoost": (
-        AdaBoostClassifier(n_estimators=10, random_state=0), "the errors of its rounds are those on them", (2, 0, 0)),
+        AdaBoostClassifier(n_estimators=10, random_state=0), "the errors of its rounds are exactly those on them", (2, 0, 0)),
     "Bagging": (BaggingClassifier(n_estimators=5, random_state=0), FILL, (2, 0, 0)),
     "Bagging of neighbours": (
         BaggingClassifier(KNeighborsClassifier(), max_features=0.7, random_state=0), KEEP, (0, 0, 0)),
@@ -73,7 +73,7 @@ KINDS = {
     "LogisticRegression in folds": (CalibratedClassifierCV(LogisticRegression(), cv=3), SCORES, (0, 0, 0)),
     "MLP": (
         MLPClassifier((10,), solver="lbfgs", alpha=0.1, max_iter=3000, random_state=0),
-        "the gradient of its last layer all but vanishes on them", (2, 0, 0)),
+        "the gradient of its last layer nearly vanishes on them", (2, 0, 0)),
     "GaussianProcess": (GaussianProcessClassifier(optimizer=None), KEEP, (2, 2, 2)),
     "LightGBM": (lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1), FILL, (2, 0, 0)),
     "XGBoost": (xgboost.XGBClassifier(n_estimators=5, n_jobs=1), FILL, (2, 0, 0)),
@@ -82,7 +82,7 @@ KINDS = {
         make_pipeline(
             make_column_transformer((StandardScaler(), [0, 1, 2, 3])), MLPClassifier((3,), max_iter=5, random_state=0)
         ),
-        "the means of its StandardScaler are theirs", (2, 0, 0)),
+        "their means are exactly those of its StandardScaler", (2, 0, 0)),
     "search": (GridSearchCV(HistGradientBoostingClassifier(max_iter=5), {"max_depth": [3]}, cv=2), FILL, (2, 0, 0)),
     "vote": (
         VotingClassifier([("a", GaussianNB()), ("b", DecisionTreeClassifier(max_depth=3))], voting="soft"),
@@ -226,25 +226,25 @@ def test_words_say_which_rows(fitted):
     assert (found.kind, found.facts["share"]) == ("trained_on_rows", 0.5)
     assert found.text == (
         "KNeighborsClassifier was trained on about 50 % of these rows (it stores them): terms of a model on its own "
-        "training rows describe nothing."
+        "training rows say nothing about new rows."
     )
     few = find_training_rows(fitted["kNN"][0], np.concatenate([X[:50], Z]), np.concatenate([y[:50], z]))
     assert (few.kind, few.facts["share"]) == ("may_be_trained_on_rows", pytest.approx(50 / 1050))
     assert few.text == (
-        "KNeighborsClassifier may have been trained on about 4.8 % of these rows (it stores them): if it was, its terms "
-        "describe nothing."
+        "KNeighborsClassifier may have been trained on about 4.8 % of these rows (it stores them): if so, its terms say "
+        "nothing about new rows."
     )
     drawn = find_training_rows(fitted["RandomForest"][0], X[order], y[order])
     assert (drawn.kind, drawn.facts["some"], drawn.facts["evidence"]) == ("trained_on_rows", True, "leaves_more")
     assert drawn.text == (
-        "RandomForestClassifier was trained on some or all of these rows (each leaf of its trees holds all rows that it "
-        "held in training): terms of a model on its own training rows describe nothing."
+        "RandomForestClassifier was trained on some or all of these rows (each leaf of its trees holds all the rows that "
+        "it held in training): terms of a model on its own training rows say nothing about new rows."
     )
     fresh = find_training_rows(fitted["kNN"][0], X, 1 - y)
     assert (fresh.kind, fresh.facts["other_outcomes"]) == ("may_be_trained_on_rows", True)
     assert fresh.text == (
-        "KNeighborsClassifier may have been trained on rows with these features, but other outcomes (it stores rows "
-        "with other outcomes): if it was, its terms describe nothing."
+        "KNeighborsClassifier may have been trained on rows with these features, but other outcomes (it stores them "
+        "with other outcomes): if so, its terms say nothing about new rows."
     )
 
 
@@ -306,7 +306,7 @@ def test_terms_on_training_rows_are_not_acted_on(fitted, name):
     assert only.kind == "do_not_act"
     assert only.because in found.findings
     assert (only.because.kind, only.because.level) == ("trained_on_rows", 0)
-    words = "terms of a model on its own training rows describe nothing. Do not act on these terms."
+    words = "terms of a model on its own training rows say nothing about new rows. Do not act on them."
     assert only.text == f"{type(model).__name__} was trained on these rows ({FILL}): {words}"
 
 
@@ -317,8 +317,8 @@ def test_a_suspicion_is_a_note_and_silences_nothing():
     found = decompose(y, model, X, loss="brier", calibrator="platt", reference="logistic", random_state=0)
     assert (found.findings[0].kind, found.findings[0].severity) == ("may_be_trained_on_rows", "caution")
     assert found.notes[0] == (
-        "LGBMClassifier may have been trained on these rows (they fill the leaves of its trees in proportions closer to "
-        "those of training than chance allows): if it was, its terms describe nothing."
+        "LGBMClassifier may have been trained on these rows (they fill the leaves of its trees more like training "
+        "rows than chance allows): if so, its terms say nothing about new rows."
     )
     assert not select(found.summary().findings, "do_not_act", "term_doubtful")
 

@@ -125,9 +125,9 @@ def test_what_was_said_of_an_infinite_loss_stays():
     (said,) = select(found.findings, "infinite_loss")
     assert (said.n, said.facts["total"], said.facts["rows"]) == (2, 1250, [58, 695])
     assert said.text == (
-        "The log loss is infinite: probability 0 was given to what happened in 2 of 1,250 rows (rows 58, 695). Keep "
-        "scores away from 0 and 1 first (every recalibration map but the identity does), or pass clip=1e-6 to judge "
-        "them at a distance."
+        "The log loss is infinite: in 2 of 1,250 rows (rows 58, 695) the observed outcome had probability 0. First keep "
+        "scores away from 0 and 1 (any recalibration map except the identity does), or pass clip=1e-6 to judge them at "
+        "that distance."
     )
 
 
@@ -539,7 +539,7 @@ def test_report_from_sums_goes_on():
     assert found.headline.startswith("The log loss of p is infinite")
     assert f"W{mark[1:]} it is " in found.headline
     drift = keyed(found.sections)["drift-1-2"]
-    assert drift.title.startswith("Change of the terms of the log loss")
+    assert drift.title.startswith("Changes of the terms of the log loss")
     assert drift.title.endswith(mark)
     assert mark in keyed(found.sections)["segments-1-1"].note
     assert all(cell is not None for row in drift.rows for cell in row)

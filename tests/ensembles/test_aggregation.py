@@ -273,7 +273,7 @@ def test_advice_leaves_a_good_mean_alone():
     kinds, found = advised(lambda a, b: (a + b) / 2)
     assert kinds == ["calibrated_enough", "members_add_nothing"]
     calibrated, sufficient = found.advice
-    assert calibrated.startswith("The mean needs no recalibration: it would gain at most ")
+    assert calibrated.startswith("The mean needs no recalibration (p = ")
     assert sufficient == "No evidence that the members carry more information than the mean: one number may be enough."
     assert found.calibration.pvalue > 0.05
 
@@ -290,7 +290,7 @@ def test_advice_stacks_where_one_member_knows_more():
     assert "keep_members" not in kinds  # a logistic stacker has it all
     (stack,) = select(found.findings, "stack")
     assert stack.low == found.actions.least("stack", "recalibrate", 0.95)
-    assert stack.text.startswith("Stack instead: this gains at least ")
+    assert stack.text.startswith("Stack the members: this gains at least ")
     assert stack.text.endswith(" over recalibrating the mean.")
     assert found.actions.gain("stack", over="recalibrate").low > 0
 
@@ -300,7 +300,7 @@ def test_advice_keeps_the_vector_where_a_stacker_is_too_simple():
     assert kinds == ["recalibrate", "keep_members"]
     keep = found.findings[-1]
     assert keep.low == found.actions.least("keep the vector", "recalibrate", 0.95) > 0
-    assert keep.text.startswith("Keep all members: a model of the members richer than a logistic one gains at least ")
+    assert keep.text.startswith("Keep all members: a richer model of them than logistic stacking gains at least ")
     assert found.actions.gain("keep the vector", over="stack").low > 0
     assert found.sufficiency.pvalue < 1e-6
 
@@ -341,7 +341,7 @@ def test_advice_is_silent_on_laws_that_overfit_and_models_on_their_own_rows(both
     because = [(one.because.kind, one.because.model, one.because.subject) for one in found.findings]
     assert because[0] == ("trained_on_rows", "member 1", "RandomForestClassifier")
     assert found.advice[0].startswith("Member 1 (RandomForestClassifier) was trained on these rows ")
-    assert found.advice[0].endswith(" Do not act on these terms.")
+    assert found.advice[0].endswith(" Do not act on them.")
 
 
 def test_a_refuted_calibration_is_not_called_calibrated():
@@ -373,7 +373,7 @@ def test_infinite_loss_is_said():
     with pytest.warns(scoreprism.exceptions.InfiniteLossWarning):
         found = aggregation_decomposition(y, [sure, sure * 1.0], random_state=0, cv=2)
     assert [(one.kind, one.n, one.facts["total"]) for one in found.findings] == [("infinite_loss", 1, 500)]
-    assert found.advice[0].startswith("The log loss is infinite: probability 0 was given to what happened in 1 of 500 ")
+    assert found.advice[0].startswith("The log loss is infinite: in 1 of 500 rows ")
     assert np.isfinite(aggregation_decomposition(y, [sure, sure], clip=1e-3, random_state=0, cv=2).decomposition.risk)
 
 

@@ -189,7 +189,7 @@ def test_models_on_their_training_rows_are_found_out(hastie, boosted):
     with pytest.warns(DoubleUseWarning, match="GradientBoostingClassifier was trained on these rows"):
         read_stages(boosted, X)
     light = lightgbm.LGBMClassifier(n_estimators=3, **QUIET).fit(X, y)
-    with pytest.warns(DoubleUseWarning, match="fill the leaves of its trees to the last row"):
+    with pytest.warns(DoubleUseWarning, match="holds exactly as many of them as in training"):
         read_stages(light, X)
     read_stages(light, X_new)  # filterwarnings=error: nothing is said
 
@@ -1024,10 +1024,8 @@ def test_equal_choices_and_a_gain_do_not_contradict_each_other():
     assert found.stage == found.raw_stage == 6
     assert len(set(found.chosen)) > 1
     said = " ".join(repr(found).split())
-    assert "On unseen rows, choosing by the recalibrated loss gains 0.0" in said
-    assert (
-        "(stages chosen as each of 5 folds is left out: 6 by the recalibrated loss and 4, 6 by the raw loss)." in said
-    )
+    assert "On unseen rows, choosing the stage by the recalibrated loss gains 0.0" in said
+    assert "Stages chosen with each of 5 folds left out: 6 by the recalibrated loss; 4, 6 by the raw loss." in said
     steady = select_stage(y, stages[:3], random_state=0)
     assert steady.gain.value == steady.gain.low == steady.gain.high == 0.0
     text = "Both rules choose the same stages (3), whichever of the 5 folds is left out: no difference."

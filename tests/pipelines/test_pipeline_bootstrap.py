@@ -421,7 +421,7 @@ def test_the_same_rows_twice_are_told(splits):
         result = boot([splits[0], splits[0], splits[2]])
     assert [str(one.message).partition(":")[0] for one in caught] == [
         "Train and calibration are the same rows",
-        "GaussianNB was trained on these rows (the means of its classes are theirs)",
+        "GaussianNB was trained on these rows (their class means are exactly those it learned)",
     ]
     found = [one.message.finding for one in caught]
     assert [(one.kind, one.level) for one in found] == [("parts_share_rows", 0), ("trained_on_rows", 0)]
@@ -470,7 +470,7 @@ def test_inner_folds_get_weights_or_a_note(splits):
     tree = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 3, 9]}, cv=3)
     auto, leaky = (boot(splits, tree, refit="all", n_resamples=3, resample=r) for r in ("auto", "rows"))
     assert not any("validates itself" in note for note in auto.notes)
-    assert any("validates itself on a part of its rows (cv)" in note for note in leaky.notes)
+    assert any("validates itself on part of its training rows (cv)" in note for note in leaky.notes)
     assert not same(auto, leaky)
 
 

@@ -212,6 +212,8 @@ def translate(monkeypatch):
     for number, kind in enumerate(sentences.SENTENCES):
         letters = "".join(chr(0x3B1 + int(digit)) for digit in f"{number:03d}")
         monkeypatch.setitem(sentences.SENTENCES, kind, lambda _, letters=letters: f"Ω{letters}.")
+        if kind in sentences.TOGETHER:
+            monkeypatch.setitem(sentences.TOGETHER, kind, f"Ω{letters}Ω.")
 
 
 @pytest.mark.parametrize("make", [one_model, several_models, infinite_loss, from_sums])

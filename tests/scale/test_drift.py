@@ -325,7 +325,7 @@ def test_scores_that_the_baseline_does_not_reach_are_told(ends):
     beyond = np.mean((p[500:] < p[:500].min()) | (p[500:] > p[:500].max()))
     assert (found.kind, found.facts) == ("unreached_scores", {"after": "1", "before": "0"})
     assert found.value == pytest.approx(beyond, abs=0.02)
-    assert " of the rows of period 1 have scores that period 0 does not reach: " in found.text
+    assert " of the rows of period 1 have scores that do not occur in period 0: " in found.text
 
 
 def test_a_map_of_the_baseline_is_right_until_the_law_changes():

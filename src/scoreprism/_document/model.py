@@ -15,10 +15,17 @@ from scoreprism._findings.wording import write_amount, write_count, write_fixed,
 
 #: Kinds of columns of numbers with a fixed number of decimals, and how many; "text" is the kind of words.
 DECIMALS = {"number": 5, "loss": 4, "signed": 4, "short": 3}
-#: Kinds of columns of numbers of different sizes, and how many significant digits each has.
-_SIGNIFICANT = {"digits": 2, "amount": 3}
+#: How the other kinds of numbers are written; those of different sizes by significant digits.
+_WRITERS: dict[str, Callable[[float], str]] = {
+    "count": write_count,
+    "whole": write_whole,
+    "share": lambda value: f"{write_fixed(100 * value, 1)} %",
+    "pvalue": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
+    "digits": lambda value: write_amount(value, 2),
+    "amount": lambda value: write_amount(value, 3),
+}
 #: A column whose largest number is below these has one, two, three decimals more.
-_SMALL = (0.05, 0.005, 0.0005)
+_SMALL = (0.01, 0.001, 0.0001)
 #: What a callout is to its reader, by the severity of its finding.
 CALLOUTS = {
     "action": "action", "statement": "note", "doubt": "warning", "caution": "warning", "provenance": "note",
@@ -45,7 +52,7 @@ class Range:
     >>> Range(0.1, 0.25, 0.2).shown("short")
     '0.200 (0.100 to 0.250)'
     >>> Range(0.0, 0.25, -0.01).shown("short")     # estimates are corrected for noise, and may fall below 0
-    '0 (0.000 to 0.250; estimate −0.010)'
+    '0 (0 to 0.250; estimate −0.010)'
     """
 
     low: float | None = None
@@ -73,7 +80,7 @@ class Range:
         if low is None and high is None:
             around = "–"
         elif high is None:
-            around = "≥ 0" if low == 0.0 else f"≥ {ends[0]}"
+            around = f"≥ {ends[0]}"
         else:
             around = f"≤ {ends[1]}" if low is None else f"{ends[0]} to {ends[1]}"
         if self.estimate is None:
@@ -81,7 +88,7 @@ class Range:
         estimate = show(self.estimate, kind, decimals)
         if around == "–":
             return estimate
-        below = low == 0.0 and self.estimate < 0.0 and estimate != show(0.0, kind, decimals)
+        below = low == 0.0 and estimate.startswith("−")
         return f"0 ({around}; estimate {estimate})" if below else f"{estimate} ({around})"
 
     @property
@@ -112,16 +119,10 @@ def show(value: Cell, kind: str, decimals: int | None = None) -> str:
         return str(value)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if kind == "count":
-        return write_count(value)
-    if kind == "whole":
-        return write_whole(value)
-    if kind == "share":
-        return f"{write_fixed(100 * value, 1)} %"
-    if kind == "pvalue":
-        return "< 0.001" if value < 0.001 else f"{value:.3f}"
-    if kind in _SIGNIFICANT:
-        return write_amount(value, _SIGNIFICANT[kind])
+    if kind in _WRITERS:
+        return _WRITERS[kind](value)
+    if value == 0.0:
+        return "0"
     return write_fixed(value, DECIMALS[kind] if decimals is None else decimals, "+" if kind == "signed" else "")
 
 
@@ -263,6 +264,8 @@ class Callout:
     ----------
     finding : Finding
         What was concluded.
+    others : tuple of Finding
+        The same of other models, told in the same sentence.
 
     Examples
     --------
@@ -272,6 +275,7 @@ class Callout:
     """
 
     finding: Finding
+    others: tuple[Finding, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -281,7 +285,21 @@ class Callout:
     @property
     def text(self) -> str:
         """The sentence."""
-        return self.finding.text
+        return _write((self.finding, *self.others))
+
+
+def call_out(findings: Sequence[Finding]) -> list[Callout]:
+    """Findings that stand by themselves; those of several models that are alike in one callout."""
+    from scoreprism._findings.sentences import group_alike
+
+    return [Callout(first, tuple(others)) for first, *others in group_alike(findings)]
+
+
+def _write(findings: Sequence[Finding]) -> str:
+    """Findings in words."""
+    from scoreprism._findings.sentences import say_all
+
+    return " ".join(say_all(findings))
 
 
 @dataclass(frozen=True)
@@ -338,7 +356,7 @@ class Section:
     @property
     def meaning(self) -> str:
         """The lead in words."""
-        return " ".join(one.text for one in self.lead)
+        return _write(self.lead)
 
     @property
     def tables(self) -> Iterator[Table]:
@@ -357,7 +375,7 @@ class Section:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """All of them: the lead's, then those of callouts."""
-        return (*self.lead, *(callout.finding for callout in self.callouts))
+        return (*self.lead, *(one for callout in self.callouts for one in (callout.finding, *callout.others)))
 
 
 @dataclass(frozen=True)

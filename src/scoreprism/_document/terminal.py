@@ -13,6 +13,8 @@ from scoreprism._findings.wording import one_line
 SIGNS = {"action": "→", "warning": "!", "note": "·"}
 #: A column of words is not squeezed below this many letters, and words not broken below it.
 _WORD = 12
+#: A longer word may be broken.
+_LONG_WORD = 18
 #: Spaces between columns.
 _GAP = 2
 #: The least letters of a column where a table cannot fit.
@@ -175,9 +177,12 @@ def _sheets(table: Table, cells: list[list[str]], width: int) -> list[list[int]]
 
 def _least(table: Table, cells: list[list[str]], column: int) -> int:
     """Letters that a column needs: numbers are not broken, words are."""
-    widest = max((cell_len(row[column]) for row in cells), default=0)
     head = max(map(cell_len, one_line(table.columns[column].title).split()), default=0)
-    return max(widest, head) if _holds_numbers(table, column) else min(max(widest, head), _WORD)
+    if _holds_numbers(table, column):
+        return max(head, *(cell_len(row[column]) for row in cells), 0)
+    words = max((cell_len(word) for row in cells for word in row[column].split()), default=0)
+    widest = max((cell_len(row[column]) for row in cells), default=0)
+    return max(min(max(widest, head), _WORD), min(words, _LONG_WORD))
 
 
 def _holds_numbers(table: Table, column: int) -> bool:

@@ -139,7 +139,6 @@ KINDS: dict[str, Kind] = {
     "unreached_scores": _caution(),
     "left_out": _caution(),
     "unavailable": _caution(),
-    "approximated": _caution(),
     "order_contradicted": _caution(ours.ContradictedOrderWarning),
     "hard_labels": _caution(ours.HardLabelsWarning),
     "reversed_scores": _caution(ours.ScoreOrderWarning),
@@ -157,6 +156,7 @@ KINDS: dict[str, Kind] = {
     "from_sums": _PROVENANCE,
     "folds_drawn": _PROVENANCE,
     "sampled": _PROVENANCE,
+    "approximated": _PROVENANCE,
     "read_as": _PROVENANCE,
     "assumption": _PROVENANCE,
     # conditions under which a run fails

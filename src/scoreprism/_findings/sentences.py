@@ -37,8 +37,8 @@ MEANINGS = {
 }
 #: What the terms are.
 DEFINITIONS = {
-    "reliability": "miscalibration: the cost of predictions that differ from the event rates behind them",
-    "grouping": "information in the features that the score does not use: equal scores, different chances",
+    "reliability": "miscalibration: the cost of predictions that differ from observed event rates",
+    "grouping": "information in the features that the score does not use: equal scores, but different chances",
     "irreducible": "uncertainty that remains when all features are used",
     "refinement": "what remains after recalibration: unused information, and chance",
     "heterogeneity": "latent states that no feature distinguishes",
@@ -74,6 +74,55 @@ _OUR_NAMES = ("the ", "member ")
 def say(finding: Finding) -> str:
     """The sentence of a finding, in the words of its reader: of Python, or of the command line."""
     return spell(_say(_shield(finding))).replace(_TICK, "`")
+
+
+def say_all(findings: Sequence[Finding]) -> list[str]:
+    """The sentences of findings; those of several models that are alike are one sentence."""
+    return [
+        say(one) if len(group) == 1 else _say_together(group) for group in group_alike(findings) for one in group[:1]
+    ]
+
+
+def group_alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Findings of several models that one sentence can tell of, together; in the order of their first."""
+    groups: dict[Any, list[Finding]] = {}
+    for place, one in enumerate(findings):
+        alike = one.kind in TOGETHER and one.model is not None and _is_plain(one)
+        groups.setdefault((one.kind, one.facts.get("loss"), one.term) if alike else place, []).append(one)
+    return list(groups.values())
+
+
+def _is_plain(f: Finding) -> bool:
+    """Whether a sentence of several models says all of a finding: of maps, that there is none."""
+    if f.kind == "map_chosen":
+        return f.subject == "identity" and bool(f.facts.get("chosen"))
+    return f.kind != "map_gain" or (
+        bool(f.facts.get("identity")) and not (f.low or 0.0) > 0.0 and isfinite(f.facts["before"])
+    )
+
+
+def _say_together(group: Sequence[Finding]) -> str:
+    names = [str(one.model) for one in group]
+    each = [f"{one.model}{_p(one)}" for one in group]
+    words = {"names": _named(names), "any": enumerate_words(names, 6, "or"), "each": _named(each),
+             "any_p": enumerate_words(each, 6, "or")}  # fmt: skip
+    shielded = _shield(group[0])
+    return spell(TOGETHER[shielded.kind].format_map({**_fields(shielded), **_shield(words)})).replace(_TICK, "`")
+
+
+#: What findings of several models say together: {names}, {any} of them, {each} with its p-value.
+TOGETHER = {
+    "calibration_refuted": "{each} are not calibrated.",
+    "calibration_not_refuted": "No significant miscalibration of {any_p} was found.",
+    "no_information_gain": (
+        "No evidence that a better model of these features than {any} would gain anything; it is not ruled out."
+    ),
+    "no_feature_adds": "Taken alone, no feature adds significantly to {any} (Holm).",
+    "no_region": "No region of the features was found in which {any}, once recalibrated, is off.",
+    "map_gain": "No map clearly lowers the {loss} loss of {any} out of fold: leave their scores as they are.",
+    "map_chosen": "Cross-validation chose no map for {any}: their scores stay as they are.",
+    "segments_none": "No significant miscalibration of {any} in any of {n:segment}, adjusted for their number.",
+}
 
 
 #: What stands for a backtick in names of users, which mark no argument of ours.
@@ -184,7 +233,7 @@ def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding]
     infinite, doubt = by_kind.get("infinite_loss"), by_kind.get("do_not_act")
     said = []
     if infinite is not None:
-        said.append(f"The {loss} loss of {model} is infinite: it gave probability 0 to something that happened.")
+        said.append(f"The {loss} loss of {model} is infinite: an outcome that it gave probability 0 was observed.")
     if doubt is not None:
         said.append(f"No conclusion on {model}: it is judged on rows that were used to fit it.")
         return " ".join(said)
@@ -200,14 +249,27 @@ def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding]
         said.append(f"Of {about.removesuffix(',')}, {enumerate_words(parts)}, at {level} confidence.")
     open_ = [one for one in findings if one.kind in ("recalibrate_size_open", "not_material", "information_size_open")]
     fine = [one for one in findings if one.kind == "calibrated_enough"]
-    said += [say(replace(one, model=model)) for one in (*open_, *(fine if not gains else ()))]
+    if gains and any(one.kind == "recalibrate_size_open" for one in open_):
+        said.append(f"{model} is also miscalibrated; what recalibrating it gains is open.")
+    else:
+        said += [say(replace(one, model=model)) for one in (*open_, *(fine if not gains else ()))]
     if fine and not gains and not open_ and any(one.kind == "no_information_gain" for one in findings):
-        said.append(f"A better model of the same features is not shown to gain anything ({where}).")
+        said.append(f"There is no evidence that a better model of the same features would gain anything ({where}).")
     if not gains and not open_ and not fine and risk == risk and (infinite is None or floor is not None):
         looked = [one for one in findings if one.kind in ("no_miscalibration", "no_information_gain")]
         remedies = enumerate_words([_remedy(one) for one in looked], joint="or") if looked else "anything known here"
-        said.append(f"No part of {about} is significantly removable by {remedies} ({where}).")
+        what = about.removesuffix(",")
+        said.append(f"There is no evidence that {remedies} would lower {what} ({where}).")
     return " ".join(said)
+
+
+def say_briefly(f: Finding) -> str:
+    """What a headline says of segments and periods; their names stand below it."""
+    if f.kind == "changed":
+        return f"The {f.term} has changed since {f.facts['before']}."
+    names = f.facts["segments"]
+    most = f", most of all {names[0]}" if len(names) > 1 else f": {names[0]}"
+    return f"{len(names)} of {plural(int(f.n or 0), 'segment')} {_is(names)} miscalibrated{most}."
 
 
 def _remedy(f: Finding) -> str:
@@ -219,7 +281,7 @@ def say_ranking(
 ) -> str:
     """The verdict on several models: the best one, those as good, those that are infinite; `actions` names by kind."""
     said = []
-    none = f"The {loss} loss of every model is infinite: each gave probability 0 to something that happened."
+    none = f"The {loss} loss of every model is infinite: each gave probability 0 to an outcome that was observed."
     if best is None:
         return none
     if actions.get("do_not_act"):
@@ -328,9 +390,9 @@ def _infinite_loss(f: Finding) -> str:
     places = ", ".join(str(row + first) for row in rows)
     listed = f" ({unit if f.n == 1 else f'{unit}s'} {places}{more})" if rows else ""
     return (
-        f"The {f.facts.get('loss', '')} loss{_of_model(f)} is infinite: probability 0 was given to what happened in "
-        f"{where}{listed}. Keep scores away from 0 and 1 first (every recalibration map but the identity does), or "
-        "pass `clip`=1e-6 to judge them at a distance."
+        f"The {f.facts.get('loss', '')} loss{_of_model(f)} is infinite: in {where}{listed} the observed outcome had "
+        "probability 0. First keep scores away from 0 and 1 (any recalibration map except the identity does), or pass "
+        "`clip`=1e-6 to judge them at that distance."
     )
 
 
@@ -357,41 +419,32 @@ def _not_material(f: Finding) -> str:
     return f"{who} miscalibrated{_p(f)}, but {gain}: not worth a change.{_blind(f)}"
 
 
-_LOST = "loss of information from the features to"
-#: Who gains from a step of information, and what was looked for.
-_GAINS = {
-    "grouping": ("A better model of these features", f"{_LOST} the score"),
-    "projection": ("Keeping all members", "loss of information from the members to the aggregate"),
-}
-
-
-def _gainer(f: Finding) -> tuple[str, str]:
-    term = f.term or ""
-    return _GAINS.get(term, (f"Going from {term.replace(STEP, ' to ')}", f"gain from {term}"))
+def _gainer(f: Finding) -> str:
+    """What gains from a step of information."""
+    over = "" if f.model is None else f" than {f.model}"
+    usual = {"grouping": f"a better model of these features{over}", "projection": "keeping all members"}
+    return usual.get(f.term or "", f"going from {(f.term or '').replace(STEP, ' to ')}")
 
 
 def _information_gain(f: Finding) -> str:
-    over = "" if f.model is None else f" than {f.model}"
-    who = f"A better model of these features{over}" if f.term == "grouping" else _gainer(f)[0]
-    return f"{who} gains at least {_part(f.low, f)} of the loss."
+    return f"{_start(_gainer(f))} gains at least {_part(f.low, f)} of the loss."
 
 
 def _information_size_open(f: Finding) -> str:
     if f.low is not None and f.low > 0.0:
         goal = write_percent(f.facts.get("min_gain", 0.0))
-        gain = f"{_gainer(f)[0]} gains at least {_part(f.low, f)} of the loss"
-        return f"{gain}{_of_model(f)}; whether it reaches {goal} is open."
+        return f"{_information_gain(f).removesuffix('.')}; whether it reaches {goal} is open."
     who = _who(f, "the score")
     return f"The features carry more information than {who}{_p(f)}; how much a better model would gain is open."
 
 
 def _do_not_act(f: Finding) -> str:
     why = "" if f.because is None else f"{_say(f.because)} "
-    return f"{why}Do not act on these terms."
+    return f"{why}Do not act on them."
 
 
 def _keep_members(f: Finding) -> str:
-    gain = f"a model of the members richer than a logistic one gains at least {_part(f.low, f)} over {f.subject}"
+    gain = f"a richer model of them than logistic stacking gains at least {_part(f.low, f)} over {f.subject}"
     return f"Keep all members: {gain}."
 
 
@@ -409,13 +462,14 @@ def _judge_size(f: Finding) -> str:
     return f"; whether it reaches {write_percent(goal)} is open"
 
 
-def _paying(verb: str) -> Callable[[Finding], str]:
+def _paying(verdict: str, sign: float = 1.0) -> Callable[[Finding], str]:
     def sentence(f: Finding) -> str:
         if f.low is None:
             return "Whether recalibration pays cannot be determined: the loss is infinite."
         level = write_percent(f.confidence_level or 0.95)
-        size = f"{write_amount(f.value or 0.0)} of the {f.facts['loss']} loss"
-        return f"{verb}: {size}, {write_amount(f.low)} to {write_amount(f.high or 0.0)} at {level} confidence."
+        size, *ends = (write_amount(sign * (value or 0.0)) for value in (f.value, *(f.low, f.high)[:: int(sign)]))
+        verb = "lowers" if sign > 0.0 else "raises"
+        return f"{verdict}: it {verb} the {f.facts['loss']} loss by {size} ({' to '.join(ends)} at {level} confidence)."
 
     return sentence
 
@@ -426,10 +480,10 @@ def _stage_choice(f: Finding) -> str:
         same = f"Both rules choose the same stages ({f.facts['refined']}), whichever of the {folds} is left out"
         return f"{same}: no difference."
     gain = f"{write_amount(f.value)} ({write_amount(f.low or 0.0)} to {write_amount(f.high or 0.0)})"
-    chosen = f"{f.facts['refined']} by the recalibrated loss and {f.facts['raw']} by the raw loss"
+    chosen = f"{f.facts['refined']} by the recalibrated loss; {f.facts['raw']} by the raw loss"
     return (
-        f"On unseen rows, choosing by the recalibrated loss gains {gain} after recalibration (stages chosen as each of "
-        f"{folds} is left out: {chosen})."
+        f"On unseen rows, choosing the stage by the recalibrated loss gains {gain} after recalibration. Stages chosen "
+        f"with each of {folds} left out: {chosen}."
     )
 
 
@@ -442,13 +496,13 @@ def _stages_alike(f: Finding) -> str:
 
 def _infinite_stages(f: Finding) -> str:
     has = f"{plural(int(f.n or 0), 'stage')} {'has' if f.n == 1 else 'have'}"
-    return f"{has} an infinite raw loss: probability 0 for what happened."
+    return f"{has} an infinite raw loss: an observed outcome had probability 0."
 
 
 def _infinite_splits(f: Finding) -> str:
     total = f.facts["total"]
     where = _named([f"{key} in {count} of {total} splits" for key, count in f.facts["where"].items()])
-    return f"Probability 0 was given to what happened, or may happen: infinite {where}. Pass `clip`=1e-6."
+    return f"Infinite: {where}. An outcome that was observed, or may be, had probability 0. Pass `clip`=1e-6."
 
 
 # ── what is known ───────────────────────────────────────────────────────────────────────────────────
@@ -463,18 +517,17 @@ def _floored(f: Finding) -> str:
 def _no_miscalibration(f: Finding) -> str:
     if f.high is None:
         return f"No significant miscalibration{_of_model(f)} was found."
-    needed = f" About {write_count(f.n)} rows would establish the estimated gain." if f.n else ""
+    needed = f" It would take about {write_count(f.n)} rows to establish the estimated gain." if f.n else ""
     return f"No significant miscalibration{_of_model(f)} was found: recalibrating gains {_most(f)}.{needed}{_blind(f)}"
 
 
 def _calibrated_enough(f: Finding) -> str:
     who = "No recalibration is needed" if f.model is None else f"{f.model} needs no recalibration"
-    return f"{who}: it would gain at most {_share_of(f.high, f)} of the loss{_p(f)}.{_blind(f)}"
+    return f"{who}{_p(f)}: it would gain at most {_share_of(f.high, f)} of the loss.{_blind(f)}"
 
 
 def _no_information_gain(f: Finding) -> str:
-    what = _gainer(f)[1] if f.model is None or f.term != "grouping" else f"{_LOST} {f.model}"
-    return f"No significant {what} was found; one is not ruled out."
+    return f"No evidence that {_gainer(f)} would gain anything; it is not ruled out."
 
 
 #: What would split the rest of a loss.
@@ -519,8 +572,8 @@ def _gap(f: Finding) -> str:
 
 
 def _miscalibrated_by_bound(f: Finding) -> str:
-    alone = "" if f.pvalue is None else f"; the test alone does not show it ({write_pvalue(f.pvalue)})"
-    return f"{_who(f, 'The score')} is miscalibrated by the lower bound of its reliability{alone}."
+    alone = "" if f.pvalue is None else f", although the test alone does not show it ({write_pvalue(f.pvalue)})"
+    return f"{_who(f, 'The score')} is miscalibrated: the lower bound of its reliability is above 0{alone}."
 
 
 def _event_bias(f: Finding) -> str:
@@ -560,73 +613,77 @@ def _segments_none(f: Finding) -> str:
 
 def _segments_too_small(f: Finding) -> str:
     where = f" of {_named(f.facts['columns'])}" if f.facts.get("columns") else ""
-    needs = f"{f.n} rows and {f.facts['rarer']} of the rarer outcome"
-    return f"No segment{where} has the {needs} that a decomposition of its own needs."
+    needs = f"{f.n} rows, {f.facts['rarer']} of the rarer outcome"
+    return f"No segment{where} is large enough for a decomposition of its own ({needs})."
 
 
 def _net_benefit(f: Finding) -> str:
     if "thresholds" not in f.facts:
-        return f"At no threshold is acting on {f.model} estimated to beat acting on all or on none."
+        return f"At no threshold is acting on {f.model} estimated to beat acting on everyone or on no one."
     where = "at thresholds between {:.2g} and {:.2g}".format(*f.facts["thresholds"])
     if f.facts.get("shown"):
-        sure = f"significantly ({write_percent(f.confidence_level or 0.95)} interval)"
-        return f"Acting on {f.model} beats acting on all and on none {where}, {sure}."
-    return f"Acting on {f.model} is estimated to beat acting on all and on none {where}, but not significantly."
+        sure = f"at {write_percent(f.confidence_level or 0.95)} confidence"
+        return f"Acting on {f.model} beats acting on everyone and on no one {where} ({sure})."
+    return f"Acting on {f.model} is estimated to beat acting on everyone and on no one {where}, but not significantly."
 
 
 def _decision_cost(f: Finding) -> str:
-    costs = "(a false alarm at threshold t costs t, a miss 1 − t)"
-    sure, bound = f"with {write_percent(f.confidence_level or 0.95)} confidence", write_amount(f.high or 0.0, 2)
+    sure, bound = f"at {write_percent(f.confidence_level or 0.95)} confidence", write_amount(f.high or 0.0, 2)
+    costs = "A false alarm at threshold t is taken to cost t, a miss 1 − t."
     if f.value is None:
-        return f"Whatever the threshold, miscalibration costs at most {bound} per decision, {sure} {costs}."
-    most = f"Miscalibration costs most at thresholds around {f.facts['threshold']:.2g}"
+        most = f"Miscalibration{_of_model(f)} costs at most {bound} per decision, whatever the threshold ({sure})"
+        return f"{most}. {costs}"
+    most = f"Miscalibration{_of_model(f)} costs most at thresholds around {f.facts['threshold']:.2g}"
     estimate = f"an estimated {write_amount(f.value, 2)} per decision"
-    return f"{most}: {estimate}, and at most {bound} at any threshold, {sure} {costs}."
+    return f"{most}: {estimate}, and at most {bound} at any threshold ({sure}). {costs}"
 
 
 def _feature_adds(f: Finding) -> str:
     names = f.facts["features"]
-    return f"Taken alone, {_named(names)} {'adds' if len(names) == 1 else 'add'} to it."
+    adds = "adds" if len(names) == 1 else "each add"
+    return f"Taken alone, {_named(names)} {adds} information to {_who(f, 'the score')}."
 
 
 def _no_region(f: Finding) -> str:
     if f.facts.get("classes"):
         return "Regions in words are found for two classes only."
-    return f"No region of the features was found where outcomes differ from {_who(f, 'the score')}, recalibrated."
+    who = _who(f, "the score")
+    return f"No region of the features was found in which {who}, once recalibrated, is off."
 
 
 def _changed(f: Finding) -> str:
     what, p = f.term, f.facts
-    over = f"Holm's p {'<' if p['periods'] else '≥'} {p['alpha']:g} over {plural(int(f.n or 0), 'change')}"
+    over = f"Holm's p {'<' if p['periods'] else '≥'} {p['alpha']:g}, {plural(int(f.n or 0), 'comparison')}"
     if f.n == 1:
         how = "changed" if p["periods"] else "did not change significantly"
         return f"The {what} {how} from {p['before']} to {p['after']} (p {'<' if p['periods'] else '≥'} {p['alpha']:g})."
     if not p["periods"]:
-        return f"The {what} is in no period significantly different from the first, {p['before']} ({over})."
-    return f"The {what} differs from the first period, {p['before']}, in {_named(p['periods'])} ({over})."
+        return f"In no period does the {what} differ significantly from the first, {p['before']} ({over})."
+    return (
+        f"The {what} has changed since the first period, {p['before']}: it differs in {_named(p['periods'])} ({over})."
+    )
 
 
 def _map_gain(f: Finding) -> str:
     """What the map that chooses inside each fold does to the loss."""
     loss, before, after = f.facts["loss"], f.facts["before"], f.facts["after"]
-    how = "choosing the map inside each fold" if f.facts.get("chooses") else f"by {f.subject}"
+    how = "with the map chosen anew in each fold" if f.facts.get("chooses") else f"by {f.subject}"
     if not isfinite(before):
-        return (
-            f"Recalibration makes the {loss} loss{_of_model(f)} finite: {write_amount(after, 4)} out of sample, {how}."
-        )
+        made = f"Recalibration makes the {loss} loss{_of_model(f)} finite"
+        return f"{made}: {write_amount(after, 4)} out of sample, {how}."
     change = f"from {write_fixed(before, 4)} to {write_fixed(after, 4)} out of sample, {how}"
     gain = f"(gain {write_fixed(f.value or 0.0, 4)}, {_span(f, 4)})"
     best = f"; {f.facts['best']} did best" if f.facts.get("best") else ""
     if (f.low or 0.0) > 0.0:
-        return f"Recalibration takes the {loss} loss{_of_model(f)} {change} {gain}{best}."
+        return f"Recalibration lowers the {loss} loss{_of_model(f)} {change} {gain}{best}."
     if f.facts.get("identity"):
         leave = "leave its scores as they are" if f.model else "leave the scores as they are"
-        small = " The miscalibration is too small, or of a shape that these maps do not follow."
+        small = " Its miscalibration is too small for them, or of a shape they do not follow."
         seen = small if f.facts.get("miscalibrated") else ""
         what = f"the {loss} loss{_of_model(f)}, {write_fixed(before, 4)}, out of fold"
         return f"No map clearly lowers {what}: {leave}.{seen}"
     if (f.value or 0.0) > 0.0:
-        return f"Recalibration takes the {loss} loss{_of_model(f)} {change} {gain}: not a significant gain{best}."
+        return f"Recalibration lowers the {loss} loss{_of_model(f)} {change} {gain}, not significantly{best}."
     why = (
         "its miscalibration is too small for maps fitted on so few rows, or of a shape they do not follow"
         if f.facts.get("miscalibrated")
@@ -636,19 +693,20 @@ def _map_gain(f: Finding) -> str:
 
 
 def _map_chosen(f: Finding) -> str:
-    how = ", chosen by cross-validation" if f.facts.get("chosen") else ""
-    what = f"The map{_of_model(f)} is {f.subject}{how}"
+    chosen, of = f.facts.get("chosen"), "" if f.model is None else f" for {f.model}"
     if f.subject == "identity":
-        return f"The map{_of_model(f)} is the identity{how}: scores are left as they are."
+        begin = f"Cross-validation chose no map{of}" if chosen else f"The map{of} is the identity"
+        return f"{begin}: the scores stay as they are."
+    what = f"The map{of} is {f.subject}{', chosen by cross-validation' if chosen else ''}"
     effect = f.facts["effect"]
     before, after = f.facts.get("auc_before"), f.facts.get("auc_after")
     if effect in ("classes_kept", "classes_changed"):
         verb = "keeps" if effect == "classes_kept" else "may change"
         return f"{what}: it {verb} the order of the classes within rows."
     if effect == "kept":
-        return f"{what}: it keeps the order of the scores, and so the AUC, {write_fixed(before or 0.0, 4)}."
+        return f"{what}: it keeps the order of the scores, and so the AUC ({write_fixed(before or 0.0, 4)})."
     words = {
-        "ties": "keeps the order of the scores, but makes some equal",
+        "ties": "keeps the order of the scores, but makes some of them equal",
         "reversed": "does not keep the order of the scores",
         "constant": "gives every row the same probability",
     }[effect]
@@ -657,7 +715,7 @@ def _map_chosen(f: Finding) -> str:
 
 def _path_loses(f: Finding) -> str:
     ends = f" ({_span(f, 5)})" if f.low is not None else ""
-    return f"The last score alone loses {write_fixed(f.value or 0.0, 5)}{ends} of what the whole path knows."
+    return f"The last score alone misses {write_fixed(f.value or 0.0, 5)}{ends} of what the whole path knows."
 
 
 # ── doubts ──────────────────────────────────────────────────────────────────────────────────────────
@@ -665,17 +723,17 @@ def _path_loses(f: Finding) -> str:
 #: What shows that a model was trained on rows.
 EVIDENCE = {
     "stored": "it stores them",
-    "stored_other_outcomes": "it stores rows with other outcomes",
-    "leaves_equal": "they fill the leaves of its trees to the last row",
-    "leaves_more": "each leaf of its trees holds all rows that it held in training",
-    "leaves_fewer": "no leaf of its trees holds more rows than in training",
-    "leaves_pure": "its leaves are pure on them, in spite of noise",
-    "leaves_close": "they fill the leaves of its trees in proportions closer to those of training than chance allows",
-    "means": "the means of its {name} are theirs",
-    "class_means": "the means of its classes are theirs",
+    "stored_other_outcomes": "it stores them with other outcomes",
+    "leaves_equal": "each leaf of its trees holds exactly as many of them as in training",
+    "leaves_more": "each leaf of its trees holds all the rows that it held in training",
+    "leaves_fewer": "no leaf of its trees holds more of them than it held in training",
+    "leaves_pure": "its leaves are pure on them although outcomes are noisy",
+    "leaves_close": "they fill the leaves of its trees more like training rows than chance allows",
+    "means": "their means are exactly those of its {name}",
+    "class_means": "their class means are exactly those it learned",
     "score_equations": "its score equations hold on them",
-    "last_layer": "the gradient of its last layer all but vanishes on them",
-    "round_errors": "the errors of its rounds are those on them",
+    "last_layer": "the gradient of its last layer nearly vanishes on them",
+    "round_errors": "the errors of its rounds are exactly those on them",
 }
 
 
@@ -698,7 +756,7 @@ def _trained_on_rows(f: Finding) -> str:
     what = f.facts.get("what", "terms")
     if what == "map":
         return f"{_trained(f, 'was')}: a map fitted to them does not fit other rows."
-    return f"{_trained(f, 'was')}: {what} of a model on its own training rows describe nothing."
+    return f"{_trained(f, 'was')}: {what} of a model on its own training rows say nothing about new rows."
 
 
 def _may_be_trained_on_rows(f: Finding) -> str:
@@ -706,22 +764,22 @@ def _may_be_trained_on_rows(f: Finding) -> str:
     if f.facts.get("other_outcomes"):
         name = f.subject if f.model is None else f"{f.model} ({f.subject})"
         return (
-            f"{name} may have been trained on rows with these features, but other outcomes ({_evidence(f)}): if it "
-            f"was, its {what} describe nothing."
+            f"{name} may have been trained on rows with these features, but other outcomes ({_evidence(f)}): if so, "
+            f"its {what} say nothing about new rows."
         )
-    return f"{_trained(f, 'may have been')}: if it was, its {what} describe nothing."
+    return f"{_trained(f, 'may have been')}: if so, its {what} say nothing about new rows."
 
 
 def _parts_share_rows(f: Finding) -> str:
     one, other = f.facts["parts"]
-    return f"{_start(one)} and {other} are the same rows: the terms are too good, or describe nothing."
+    return f"{_start(one)} and {other} are the same rows: the terms are too good, or mean nothing."
 
 
 def _calibrator_reused(f: Finding) -> str:
     who = _named(f.facts["methods"])
     return (
-        f"{who} learned from the same rows as the calibrator, which flatters it: its scores look "
-        "better calibrated there than on new rows. Use repeated_splits(…, independent_halves=True)."
+        f"{who} learned from the same rows as the calibrator, which flatters it: its scores look better calibrated on "
+        "those rows than on new ones. Use repeated_splits(…, independent_halves=True)."
     )
 
 
@@ -745,7 +803,7 @@ def _overfit(f: Finding) -> str:
 
 def _worse_than_coarser(f: Finding) -> str:
     hint = "" if f.facts.get("own") else " Did a pipeline drop the score, its last column?"
-    return f"Level {f.subject} predicts worse than {f.facts['coarser']}, beyond chance.{hint}"
+    return f"Level {f.subject} predicts significantly worse than {f.facts['coarser']}.{hint}"
 
 
 def _moved_by_cells(f: Finding) -> str:
@@ -780,20 +838,25 @@ def _extrapolated(f: Finding) -> str:
     )
 
 
+def _few_effective_rows(f: Finding) -> str:
+    rows = "A single row carries" if (f.value or 0.0) < 1.5 else f"About {f.value:.0f} rows carry"
+    return f"{rows} most of the variance: intervals and bounds are less certain than stated."
+
+
 def _shifted_replicates(f: Finding) -> str:
     value = f.value or 0.0
     return (
         f"The reliability of resampled pipelines is {write_fixed(abs(value), 1)} standard errors "
-        f"{'above' if value > 0 else 'below'} that of this one: classifiers trained on copies of rows are different "
-        "classifiers, and the interval describes them only roughly."
+        f"{'above' if value > 0 else 'below'} that of this one: classifiers trained on copies of rows are other "
+        "classifiers, and the interval is only roughly right."
     )
 
 
 def _inner_validation(f: Finding) -> str:
     hint = " `resample`='weights' avoids it." if f.facts.get("weights") else ""
     return (
-        f"{f.subject} validates itself on a part of its rows ({f.facts['how']}); copies of a row are on both sides "
-        f"there, and resampled classifiers overfit.{hint}"
+        f"{f.subject} validates itself on part of its training rows ({f.facts['how']}): copies of a row end up on both "
+        f"sides, and resampled classifiers overfit.{hint}"
     )
 
 
@@ -808,18 +871,18 @@ def _in_sample_bias(f: Finding) -> str:
 
 def _partial_cv(f: Finding) -> str:
     tested = f"{write_count(f.n or 0)} of {write_count(f.facts['total'])} rows"
-    return f"`cv` tests {tested}: the terms are those of these rows, the others have weight 0."
+    return f"`cv` tests {tested}: the terms are those of these rows; the others have weight 0."
 
 
 def _edge_scores(f: Finding) -> str:
-    kept = f"intercept, slope and calibration in the large keep them {f.value:g} away"
-    return f"{_who(f, 'The score')} gives {plural(int(f.n or 0), 'row')} a score of 0 or 1; {kept}."
+    kept = f"for intercept, slope and calibration in the large they are moved {write_amount(f.value or 0.0, 1)} away"
+    return f"{_who(f, 'The score')} gives {plural(int(f.n or 0), 'row')} a score of exactly 0 or 1; {kept}."
 
 
 def _unreached_scores(f: Finding) -> str:
     before, after = f.facts["before"], f.facts["after"]
     rows = f"{write_share(f.value or 0.0)} of the rows of period {after}"
-    return f"{rows} have scores that period {before} does not reach: what is said of them is a guess."
+    return f"{rows} have scores that do not occur in period {before}: what is said of them is extrapolated."
 
 
 def _left_out(f: Finding) -> str:
@@ -828,9 +891,9 @@ def _left_out(f: Finding) -> str:
     what = _named(names) if names else f.subject
     where = f"{f.facts['column']}: " if f.facts.get("column") else ""
     told = {
-        "small": f"left out for fewer than {f.n} rows or {f.facts.get('rarer')} of the rarer outcome: {what}.",
-        "most": f"the {f.n} largest of {f.facts.get('total')} segments are shown.",
-        "last": f"the last {f.n} of {f.facts.get('total')} periods are shown.",
+        "small": f"left out, with fewer than {f.n} rows or {f.facts.get('rarer')} of the rarer outcome: {what}.",
+        "most": f"only the {f.n} largest of {f.facts.get('total')} segments are shown.",
+        "last": f"only the last {f.n} of {f.facts.get('total')} periods are shown.",
     }.get(str(reason))
     if told is not None:
         return f"{where}{told}" if where else _start(told)
@@ -857,14 +920,13 @@ def _stopped(text: str) -> str:
 def _approximated(f: Finding) -> str:
     facts = f.facts
     if "folds" in facts:
-        return "Inside segments, maps are fitted in five random folds, whatever the splits above."
+        return "Within segments, maps are fitted in five random folds, whatever splits were passed."
     if "cells" in facts:
-        return "Slope, AUC and Spiegelhalter's variance take the rows of a cell at their mean score."
+        return "Slope, AUC and Spiegelhalter's variance treat all rows of a cell as having its mean score."
     return (
-        f"With more than {write_count(facts['many'])} rows the test of calibration draws 199 times, and beyond "
-        f"{write_count(facts['more'])} uses large-sample laws; bands come from {facts['redraws'][0]} redraws "
-        f"({facts['redraws'][1]}), intervals of summaries from {facts['resamples'][0]} resamples "
-        f"({facts['resamples'][1]})."
+        f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}) the test of calibration uses 199 "
+        f"draws (large-sample approximations), bands use {facts['redraws'][0]} redraws ({facts['redraws'][1]}), and "
+        f"intervals of summaries {facts['resamples'][0]} resamples ({facts['resamples'][1]})."
     )
 
 
@@ -882,8 +944,8 @@ def _order_contradicted(f: Finding) -> str:
 
 
 _ORDER_REMEDIES = {
-    "order": "pass `order`='any' to follow them",
-    "calibrator": "pass calibrator=SelectedCalibrator(order='any') to follow them",
+    "order": "pass `order`='any' to follow the data",
+    "calibrator": "pass calibrator=SelectedCalibrator(order='any') to follow the data",
 }
 
 
@@ -982,7 +1044,7 @@ def _law_fitted(f: Finding) -> str:
 
 def _law_given(f: Finding) -> str:
     what = f"{_named(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
-    return f"{what} taken as given: probabilities fitted on these rows would make the terms look too good."
+    return f"{what} taken as given: if fitted on these rows, the terms look too good."
 
 
 def _candidates_left_out(f: Finding) -> str:
@@ -1008,8 +1070,8 @@ def _sampled(f: Finding) -> str:
 
 
 def _read_as(f: Finding) -> str:
-    rows = f"{plural(int(f.n or 0), 'row')} with scores of 0 or 1 {'was' if f.n == 1 else 'were'}"
-    return f"{rows} read as the calibrator reads them."
+    rows = f"{plural(int(f.n or 0), 'row')} with a score of 0 or 1 {'was' if f.n == 1 else 'were'}"
+    return f"{rows} read as the calibrator reads such scores."
 
 
 #: What a result rests on.
@@ -1065,7 +1127,7 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "recalibrate_size_open": _recalibrate_size_open,
     "information_gain": _information_gain,
     "information_size_open": _information_size_open,
-    "stack": "Stack instead: this gains at least {gain} over recalibrating {subject}.",
+    "stack": "Stack the members: this gains at least {gain} over recalibrating {subject}.",
     "keep_members": _keep_members,
     "members_size_open": _members_size_open,
     "recalibration_pays": _paying("Recalibration pays"),
@@ -1078,23 +1140,25 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "calibrated_enough": _calibrated_enough,
     "no_miscalibration": _no_miscalibration,
     "no_information_gain": _no_information_gain,
-    "heterogeneity": "Latent states that no feature distinguishes cost at least {gain}.",
+    "heterogeneity": "Latent states that no feature distinguishes cost at least {gain} of the loss.",
     "rest_unsplit": _rest_unsplit,
     "rest_unknowable": (
-        "How much of the rest only richer features or better data could remove cannot be determined from data."
+        "How much of the rest would take richer features or better data cannot be determined from data."
     ),
     "reachable_loss": (
-        "A loss of {high:a3} or less is achievable with the information at hand. How much of it only richer "
-        "features or better data could remove cannot be determined from data."
+        "A loss of {high:a3} or less is achievable with the information at hand. How much of it would take richer "
+        "features or better data cannot be determined from data."
     ),
     "no_lower_loss": lambda _: "No evidence of an achievable lower loss.",
     "inconclusive": _inconclusive,
     "term_doubtful": _term_doubtful,
     "members_know_more": (
-        "The members carry more information than {subject}, worth at least {gain} of the loss; no fit to "
-        "these rows is shown to gain it."
+        "The members carry more information than {subject}, worth at least {gain} of the loss, but no model fitted "
+        "here is shown to gain it."
     ),
-    "members_insufficient": "The members carry more information than {subject}{p}; whether it gains anything is open.",
+    "members_insufficient": (
+        "The members carry more information than {subject}{p}; whether using it gains anything is open."
+    ),
     "members_add_nothing": _members_add_nothing,
     "best_model": "{model} has the smallest {loss} loss, {value:a4}.",
     "not_worse": _not_worse,
@@ -1110,45 +1174,43 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "net_benefit": _net_benefit,
     "decision_cost": _decision_cost,
     "feature_adds": _feature_adds,
-    "no_feature_adds": "Taken alone, no feature adds significantly to {score} ({n:feature} tested, Holm).",
+    "no_feature_adds": "Taken alone, no feature adds significantly to {score} ({n} tested, Holm).",
     "no_region": _no_region,
     "changed": _changed,
     "map_gain": _map_gain,
     "map_chosen": _map_chosen,
-    "recalibration_costs": _paying("Recalibration costs"),
+    "recalibration_costs": _paying("Recalibration costs", -1.0),
     "recalibration_undecided": _paying("These rows do not decide whether recalibration pays"),
     "path_loses": _path_loses,
     "trained_on_rows": _trained_on_rows,
-    "calibration_reused": "`calibration`= holds these very rows: C was fitted on the outcomes that judge it.",
+    "calibration_reused": "`calibration`= holds these very rows: C was fitted on the outcomes it is judged by.",
     "parts_share_rows": _parts_share_rows,
     "calibrator_reused": _calibrator_reused,
     "overfit": _overfit,
     "worse_than_coarser": _worse_than_coarser,
     "cells_too_coarse": _cells_too_coarse,
     "not_calibrated_version": (
-        "Level {subject} predicts worse than {prediction} itself, beyond chance: it is not a calibrated "
-        "version of it, and a {term} of zero says no more than that."
+        "Level {subject} predicts significantly worse than {prediction} itself: it is not a calibrated version of it, "
+        "and a {term} of 0 means no more than that."
     ),
     "may_be_trained_on_rows": _may_be_trained_on_rows,
     "level_overfits": _overfit,
-    "size_unknown": "So few rows do not tell how large {term} is, only how large it is at least.",
+    "size_unknown": "There are too few rows to tell how large {term} is, only how large it is at least.",
     "few_units": _few_units,
     "few_rows": _few_rows,
     "few_surprises": (
         "Only about {value:f1} outcomes are expected to differ from the most likely class: intervals and "
         "bounds are too optimistic."
     ),
-    "few_effective_rows": (
-        "About {value:.0f} rows dominate the variance: intervals and bounds are less certain than stated."
-    ),
+    "few_effective_rows": _few_effective_rows,
     "few_calibration_rows": "C is fitted on only {n:row} of a calibration split.",
     "few_resamples": "Only {n:replicate}: standard errors and intervals are approximate.",
-    "redrawn": "{n:draw} held too few rows of a class and {were} drawn again.",
+    "redrawn": "{n:draw} had too few rows of a class and {were} drawn again.",
     "shifted_replicates": _shifted_replicates,
     "few_held_out_rows": (
-        "{n:held-out row}, {rest} of them outside the most frequent class, are too few to recalibrate by (at "
-        "least {enough}): the stage has the least raw loss on them, and its probabilities are left as they "
-        "are. Hold out more rows (validation_fraction, eval_set)."
+        "{n:held-out row}, {rest} of them outside the most frequent class, are too few to recalibrate on (at least "
+        "{enough} are needed): the stage is the one with the least raw loss, and its probabilities stay as they are. "
+        "Hold out more rows (validation_fraction, eval_set)."
     ),
     "extrapolated": _extrapolated,
     "weights_unused": (
@@ -1157,8 +1219,8 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     ),
     "inner_validation": _inner_validation,
     "reference_limit": (
-        "Grouping and irreducible loss, with their intervals, are those that the reference model sees: a "
-        "better one would find more grouping, and no interval allows for that."
+        "Grouping and irreducible loss, and their intervals, are what the reference model sees: a better one would "
+        "find more grouping, and no interval allows for that."
     ),
     "overlapping_splits": (
         "Splits share rows. Wilcoxon's test treats them as independent and rejects up to five times too "
@@ -1192,16 +1254,15 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "weight_scale": _weight_scale,
     "lost_resolution": _lost_resolution,
     "shape_refuted": (
-        "The event rate falls somewhere as the score rises, beyond chance at level {level:.4g}: an isotonic "
-        "band cannot hold it, and spans what the data say on either side of each score. Use method='bins' or "
-        "'kernel'."
+        "Somewhere the event rate falls as the score rises, significantly at {level:.4g} confidence: an isotonic band "
+        "cannot follow it, and spans what the data say on either side of each score. Use method='bins' or 'kernel'."
     ),
     "file_suspect": _file_suspect,
     "law_fitted": _law_fitted,
     "law_given": _law_given,
     "candidates_left_out": _candidates_left_out,
     "clipped": "Probabilities are clipped to at least {value:g}.",
-    "unclipped_levels": "{subject} as summed: only S and C are kept away from 0 and 1.",
+    "unclipped_levels": "{subject} is used as it was summed: only S and C are kept away from 0 and 1.",
     "from_sums": _from_sums,
     "folds_drawn": "{n} folds drawn within cells, {times} times: rows are treated as independent.",
     "sampled": _sampled,

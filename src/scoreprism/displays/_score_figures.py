@@ -117,7 +117,7 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
         self._explain(axes, inks, more)
 
     def _seen(self) -> tuple[float, float]:
-        acted = [curve.thresholds[np.abs(curve.benefit) > 0.01 * curve.rate] for curve in self.curves]
+        acted = [curve.thresholds[curve.benefit > 0.01 * curve.rate] for curve in self.curves]
         return 0.0, max((float(theta.max()) for theta in acted if theta.size), default=1.0)
 
 

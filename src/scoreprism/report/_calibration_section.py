@@ -25,10 +25,10 @@ METRIC_WORDS = {
     "calibration_in_the_large": ("calibration in the large (log-odds)", "0"),
     "calibration_intercept": ("calibration intercept", "0"),
     "calibration_slope": ("calibration slope", "1"),
-    "ici": ("ICI, mean |C − S|", "0"),
-    "e50": ("E50, median |C − S|", "0"),
-    "e90": ("E90, 90 % quantile of |C − S|", "0"),
-    "emax": ("Emax, largest |C − S|", "0"),
+    "ici": ("ICI: mean |C − S|", "0"),
+    "e50": ("E50: median |C − S|", "0"),
+    "e90": ("E90: 90 % quantile", "0"),
+    "emax": ("Emax: largest", "0"),
     "ece": ("ECE, 15 bins (biased up)", "0"),
     "auc": ("AUC (discrimination)", ""),
     "global_balance": ("global balance", "0"),
@@ -39,9 +39,13 @@ METRIC_WORDS = {
 }
 #: Tests as people call them.
 _TESTS = {
-    "bound": "reliability above 0",
-    OF_CELLS: "smallest of several, by cells",
+    "bound": "lower bound of the reliability",
+    OF_CELLS: "smallest p of several, by cells",
     "bound or spiegelhalter": "both, adjusted",
+    "min-p": "smallest p of several",
+    "spiegelhalter": "Spiegelhalter",
+    "hosmer-lemeshow": "Hosmer–Lemeshow",
+    "projected-covariance": "projected covariance",
 }
 #: What is done otherwise with many rows.
 _MANY_ROWS = Finding(
@@ -138,8 +142,8 @@ def _diagram(model: Subject) -> Figure:
         scores.set(xlabel="", ylabel="", title="")
         scores.tick_params(labelbottom=False)
 
-    title = f"Reliability diagram of {model.name}, and the scores of events and of others"
-    described = f"{_describe_band(curve)} Above, the scores of events and of other rows."
+    title = f"Reliability diagram of {model.name}"
+    described = f"{_describe_band(curve)} Above it, the scores of events and of other rows."
     return figure("reliability", title, described, draw, _curve_table([curve]), size=(4.4, 5.2), panels=(1.3, 4.2))
 
 
@@ -151,7 +155,7 @@ def _overlay(case: Case) -> Figure:
         ReliabilityDisplay(curves).plot(ax, histogram=False)
 
     how = "in bins" if curves[0].method == "bins" else "by isotonic regression"
-    described = f"Observed event rate against predicted probability of each model, {how}; on the diagonal they agree."
+    described = f"Observed event rate against predicted probability, {how}; on the diagonal they agree."
     size = (5.0, 5.2 + 0.17 * max(len(curves) - 3, 0))  # the largest that is not scrolled on a phone
     return figure("reliability", "Reliability of all models", described, draw, _curve_table(curves), size=size)
 
@@ -183,17 +187,17 @@ def _describe_band(curve: ReliabilityCurve) -> str:
     if curve.band == "confidence" and curve.low is not None and curve.high is not None:
         off = float(np.mean((curve.x < curve.low) | (curve.x > curve.high)))
         return (
-            f"Observed event rate against predicted probability, in {curve.x.size} bins, each with its {level} "
-            f"interval (Jeffreys); the mean score is outside it in {100 * off:.0f} % of them."
+            f"Observed event rate against predicted probability in {curve.x.size} bins, each with its {level} "
+            f"interval (Jeffreys). The mean score lies outside it in {100 * off:.0f} % of them."
         )
-    text = "Observed event rate against predicted probability, by isotonic regression, with the pointwise "
+    text = "Observed event rate against predicted probability (isotonic regression), with the pointwise "
     text += f"{level} band of a calibrated score"
     if curve.low is None or curve.high is None or curve.band_x is None:
         return f"{text}."
     at = np.interp(curve.band_x, curve.x, curve.y)
     share = float(np.mean((at < curve.low - 1e-12) | (at > curve.high + 1e-12)))
-    expected = f"about {100 - 100 * curve.confidence_level:g} % is expected of a calibrated score"
-    return f"{text}; the curve is outside it on {100 * share:.0f} % of its range ({expected})."
+    expected = f"{100 - 100 * curve.confidence_level:g} % is expected of a calibrated score"
+    return f"{text}. The curve leaves the band on {100 * share:.0f} % of its range ({expected})."
 
 
 def _classes(case: Case) -> Figure:
@@ -203,7 +207,10 @@ def _classes(case: Case) -> Figure:
         mean = np.average(model.law, axis=0, weights=model.weight)
         weight = np.ones(model.n) if model.weight is None else model.weight
         share = np.bincount(model.y, weight, model.k) / weight.sum()
-        rows += [(model.name, label, float(o), float(e)) for label, o, e in zip(model.labels, share, mean, strict=True)]
+        rows += [
+            (case.label(model), label, float(o), float(e))
+            for label, o, e in zip(model.labels, share, mean, strict=True)
+        ]
     columns = [
         ("model", "model", "text"), ("class", "class", "text"), ("observed", "observed", "share"),
         ("expected", "expected", "share"),
@@ -220,7 +227,7 @@ def _classes(case: Case) -> Figure:
         ReliabilityDisplay(curves).plot(ax, histogram=False)
 
     which = "each class" if model.k <= _CLASSES else f"the {_CLASSES} most frequent of {model.k} classes"
-    described = f"Observed frequency against predicted probability of {which} of {model.name}, one against the rest."
+    described = f"Observed frequency against predicted probability of {which}, each against the rest."
     return figure("reliability", f"Reliability of {which} of {model.name}", described, draw, data, size=(4.4, 4.8))
 
 
@@ -233,12 +240,11 @@ def metrics_table(case: Case) -> Table:
     rows = []
     for name in present:
         words, ideal = METRIC_WORDS[name]
-        rows.append((words, *(_metric_cell(model, name) for model in case.models.values()), ideal))
+        rows.append((words, ideal, *(_metric_cell(model, name) for model in case.models.values())))
     models = [(f"model_{i}", model, "amount") for i, model in enumerate(case.models, start=1)]
-    columns = [("metric", "metric", "text"), *models, ("ideal", "if calibrated", "text")]
-    note = (
-        f"In brackets {write_percent(case.level)} intervals{'; C is the calibrated score' if 'ici' in present else ''}."
-    )
+    columns = [("metric", "metric", "text"), ("ideal", "ideal", "text"), *models]
+    note = f"{write_percent(case.level)} intervals in brackets; ideal: the value of a calibrated score."
+    note += " |C − S| is how far the score S is from the calibrated score C." if "ici" in present else ""
     return make_table("metrics", "Summaries of calibration", columns, rows, note)
 
 
@@ -251,34 +257,41 @@ def _metric_cell(model: Subject, name: str) -> Any:
 
 def tests_table(case: Case) -> Table:
     """Tests of calibration, and of what features add."""
-    found = [(model, test) for model in case.models.values() for test in model.tests]
+    found = [(model, test) for model in case.models.values() for test in _list_tests(case, model)]
     rows = [
-        (model.name, test.about.lower(), _TESTS.get(test.method, test.method), _statistic(test), test.pvalue,
+        (case.label(model), test.about.lower(), _TESTS.get(test.method, test.method), _statistic(test), test.pvalue,
          _adjusted(case, model, test))
         for model, test in found
     ]  # fmt: skip
     columns = [
         ("model", "model", "text"), ("about", "of", "text"), ("method", "test", "text"),
-        ("statistic", "statistic", "short"), ("pvalue", "p-value", "pvalue"), ("pvalue_holm", "p (Holm)", "pvalue"),
+        ("statistic", "statistic", "amount"), ("pvalue", "p-value", "pvalue"), ("pvalue_holm", "p (Holm)", "pvalue"),
     ]  # fmt: skip
-    grouping = "; features add nothing to the score (grouping)" if any(t.about == "Grouping" for _, t in found) else ""
+    grouping = ", or that features add nothing to the score (grouping)" if any(
+        test.about == "Grouping" for _, test in found
+    ) else ""  # fmt: skip
     note = (
-        f"Hypotheses: outcomes are drawn from the scores (calibration){grouping}. A large p-value does not prove "
-        "calibration, and with many rows a small one says nothing about size: see the terms."
+        f"Each tests that outcomes follow the scores (calibration){grouping}. A large p-value does not prove that; "
+        "with many rows a small one says nothing about the size of the problem: see the terms."
     )
     return make_table("tests", "Tests", columns, rows, note)
+
+
+def _list_tests(case: Case, model: Subject) -> list[TestResult]:
+    """All tests of one model; of several, those that conclusions go by."""
+    main = [test for test in (model.calibration, model.grouping) if test is not None]
+    return model.tests if len(case.models) == 1 else main
 
 
 def _adjusted(case: Case, model: Subject, test: TestResult) -> float | None:
     """The p-value that conclusions go by, of several models."""
     about = test.about.lower()
-    known = len(case.models) > 1 and test.method == getattr(model, about).method
-    return case.pvalues[about][model.name] if known else None
+    return case.pvalues[about][model.name] if len(case.models) > 1 else None
 
 
 def _statistic(test: TestResult) -> float | None:
     """The statistic of a test, unless it is the smallest of several p-values."""
-    return None if test.method == "min-p" else test.statistic
+    return None if test.method in ("min-p", OF_CELLS, "bound or spiegelhalter") else test.statistic
 
 
 def grade_table(model: Subject, number: int, level: float) -> Table:
@@ -295,16 +308,17 @@ def grade_table(model: Subject, number: int, level: float) -> Table:
     what = "score" if model.k == 2 else "largest probability"
     columns = [
         ("score", what, fine), ("rows", "rows", "count"), ("predicted", "predicted", kind),
-        ("observed", "observed", kind), ("interval", f"{write_percent(level)} (Jeffreys)", kind),
+        ("observed", "observed", kind), ("interval", f"{write_percent(level)} interval", kind),
         ("verdict", "prediction", "text"),
     ]  # fmt: skip
     sizes = [g.rows for g in found]
     even = max(sizes) <= _EVEN * min(sizes)
     distinct = all(g.least == g.most for g in found)
-    title = "Distinct scores" if distinct else "Bins of equal size" if even else "Bins"
+    title = "Distinct scores" if distinct else "Equal bins" if even else "Bins"
     return make_table(f"grades-{number}", f"{title} of {model.name}", columns, rows, _write_chance(level))
 
 
 def _write_chance(level: float) -> str:
     one_in = write_count(round(1.0 / alpha_of(level)))
-    return f"Each bin is judged by itself: about 1 in {one_in} well-calibrated bins would be flagged by chance."
+    chance = f"about 1 in {one_in} well-calibrated bins would be flagged by chance"
+    return f"Jeffreys intervals. Each bin is judged by itself: {chance}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -78,34 +79,32 @@ def _murphy(case: Case) -> Figure:
         MurphyDecompositionDisplay([curve]).plot(ax)
 
     described = (
-        f"The terms of {curve.name} against the decision threshold: {', '.join(curve.names)}; every "
-        "proper loss is a weighted mean of these curves."
+        f"The terms of {curve.name} ({', '.join(curve.names)}) against the decision threshold. Every proper loss is a "
+        "weighted mean of these curves."
     )
     muted = case.first.decompositions[case.loss].muted
     if muted:
-        described += f" The border between {enumerate_words(muted)} is mostly noise here."
+        described += f" Where {enumerate_words(muted)} meet is mostly noise here."
     return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(4.6, 3.3))
 
 
 def _losses(case: Case) -> Table:
-    """The largest loss from miscalibration of every model, and how much more than the first the others lose."""
-    first, *others = case.models.values()
-    found = [(model.name, model.decision_loss) for model in case.models.values()]
-    for model in others:
-        found.append((f"{model.name} beyond {first.name}", model.murphy.decision_loss(first.murphy)))
-        found.append((f"{first.name} beyond {model.name}", first.murphy.decision_loss(model.murphy)))
+    """The largest loss from miscalibration of every model; of two, also how much more each loses than the other."""
+    found = [(case.label(model), model.decision_loss) for model in case.models.values()]
+    for model, other in permutations(case.models.values(), 2) if len(case.models) == 2 else ():
+        found.append((f"{model.name}, more than {other.name}", model.murphy.decision_loss(other.murphy)))
     rows = [(name, one.value, one.threshold, one.bound, one.cdl, one.cdl_bound) for name, one in found]
     columns = [
-        ("model", "model", "text"), ("value", "largest loss", "loss"), ("threshold", "at threshold", "digits"),
-        ("bound", "at most, at any", "loss"), ("cdl", "payoffs in [0, 1]: largest", "loss"),
-        ("cdl_bound", "at most", "loss"),
+        ("model", "model", "text"), ("value", "largest cost", "amount"), ("threshold", "at threshold", "digits"),
+        ("bound", "at most, at any threshold", "amount"), ("cdl", "any decision", "amount"),
+        ("cdl_bound", "at most", "amount"),
     ]  # fmt: skip
     note = (
-        f"The bounds hold at all thresholds at once, with {write_percent(case.level)} confidence, if the event rate "
-        "does not cross a threshold within cells of √n neighbouring scores. Payoffs in [0, 1]: the most that any "
-        "decision with such payoffs loses, however many actions there are (Hu & Wu 2024)."
+        f"The bounds hold at all thresholds at once, at {write_percent(case.level)} confidence, if the event rate does "
+        "not cross a threshold within cells of √n neighbouring scores. “Any decision” is the most that any decision "
+        "with payoffs in [0, 1] loses, however many actions there are (Hu & Wu 2024)."
     )
-    return make_table("decision-loss", "What miscalibration costs decisions at most", columns, rows, note)
+    return make_table("decision-loss", "What miscalibration costs decisions", columns, rows, note)
 
 
 def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
@@ -115,18 +114,24 @@ def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
             i = int(np.argmin(np.abs(curve.thresholds - t)))
             interval = make_range(float(curve.low[i]), float(curve.high[i]))
             rows.append(
-                (curve.name, float(curve.thresholds[i]), float(curve.benefit[i]), interval, float(curve.act_on_all[i]))
+                (
+                    curve.name if len(benefits) > 1 else None,
+                    float(curve.thresholds[i]),
+                    float(curve.benefit[i]),
+                    interval,
+                    float(curve.act_on_all[i]),
+                )
             )
     columns = [
         ("model", "model", "text"), ("threshold", "threshold", "short"), ("benefit", "net benefit", "number"),
-        ("interval", f"{write_percent(case.level)} interval", "number"), ("all", "acting on all", "number"),
+        ("interval", f"{write_percent(case.level)} interval", "number"), ("all", "acting on everyone", "number"),
     ]  # fmt: skip
-    data = make_table("net-benefit-data", "Net benefit", columns, rows, "Acting on none has the net benefit 0.")
+    data = make_table("net-benefit-data", "Net benefit", columns, rows, "Acting on no one has a net benefit of 0.")
 
     def draw(ax: Any) -> None:
         NetBenefitDisplay(benefits).plot(ax)
 
-    described = "Net benefit against the decision threshold, beside acting on all and acting on none."
+    described = "Net benefit against the decision threshold, compared with acting on everyone and on no one."
     return figure(
         "net-benefit",
         "Net benefit of acting on the score",
@@ -139,7 +144,11 @@ def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
 
 def _roc(case: Case) -> Figure:
     curves = [model.roc for model in case.models.values()]
-    rows = [(c.name, float(c.fpr[i]), float(c.tpr[i])) for c in curves for i in thin(c.fpr.size, 11)]
+    rows = [
+        (c.name if len(curves) > 1 else None, float(c.fpr[i]), float(c.tpr[i]))
+        for c in curves
+        for i in thin(c.fpr.size, 11)
+    ]
     columns = [("model", "model", "text"), ("fpr", "false alarms", "short"), ("tpr", "hits", "short")]
     areas = ", ".join(f"{c.name} {c.auc:.3f}" for c in curves)
     data = make_table("roc-data", "ROC curve", columns, rows, f"Area: {areas}.")
@@ -150,7 +159,7 @@ def _roc(case: Case) -> Figure:
     described = f"Share of events found against share of false alarms. Area under the curve: {areas}."
     return figure(
         "roc",
-        "ROC curve: what the score tells apart",
+        "ROC curve: how well events are told from the rest",
         described,
         draw,
         data,

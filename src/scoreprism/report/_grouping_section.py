@@ -10,9 +10,9 @@ import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.progress import track
-from scoreprism._document.model import Block, Callout, Range, Section, Table, make_range, make_table
+from scoreprism._document.model import Block, Range, Section, Table, call_out, make_range, make_table
 from scoreprism._findings.finding import Finding
-from scoreprism._findings.wording import plural, write_percent
+from scoreprism._findings.wording import plural, write_amount, write_percent
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import make_tasks
 from scoreprism._kernels.holm import holm
@@ -45,44 +45,47 @@ def grouping(case: Case) -> Section | None:
         return None
     lead: list[Finding] = []
     blocks: list[Block] = [_overview(case)] if len(case.models) > 1 else []
-    for number, model in enumerate(list(case.models.values())[:_FULL], start=1):
-        found, parts = _look_at(case, model, number)
-        lead += found
-        blocks += parts
-    for model in list(case.models.values())[_FULL:]:
-        lead += _find_lead(case, model, [])
-    return Section("grouping", SECTIONS["grouping"], tuple(lead), tuple(blocks))
+    told: list[Finding] = []
+    for number, model in enumerate(case.models.values(), start=1):
+        if number > _FULL:
+            lead += _find_lead(case, model, [])
+            continue
+        result, adds = model.basis(case.loss), list[str]()
+        if case.binary and result.level_names[:3] == ("S", "C", "Q"):
+            blocks.append(_diagram(case, model, number))
+        if model.features is not None:
+            adds, tables, more = _look_at_features(case, model, model.features, number)
+            blocks += tables
+            told += more
+        lead += _find_lead(case, model, adds)
+    return Section("grouping", SECTIONS["grouping"], tuple(lead), (*blocks, *call_out(told)))
 
 
-def _look_at(case: Case, model: RowSubject, number: int) -> tuple[list[Finding], list[Block]]:
-    """What the features add to one model: in all, one by one, and where."""
-    result = model.basis(case.loss)
-    blocks: list[Block] = []
-    if case.binary and result.level_names[:3] == ("S", "C", "Q"):
-        blocks.append(_diagram(case, model, number))
-    adds: list[str] = []
-    if model.features is not None:
-        gains, failed = feature_gains(case, model, first=number == 1)
-        adds = [gain[0] for gain in gains if gain[3] <= alpha_of(case.level)]
-        if gains and adds:
-            blocks.append(_features(case, model, gains, len(failed), number))
-        elif gains:
-            blocks.append(Callout(Finding("no_feature_adds", model=model.name, n=len(gains))))
-        failures = list(failed.items())[:_TOP]
-        blocks += [Callout(Finding("unavailable", subject=name, facts={"reason": why})) for name, why in failures]
-        regions = find_regions(model, model.features, case.seed) if case.binary else []
-        if any(region.pvalue <= alpha_of(case.level) for region in regions):
-            blocks.append(_rules(case, model, regions, number))
-        else:
-            facts = {} if case.binary else {"classes": model.k}
-            blocks.append(Callout(Finding("no_region", model=model.name, facts=facts)))
-    return _find_lead(case, model, adds), blocks
+def _look_at_features(
+    case: Case, model: RowSubject, features: FeatureBlock, number: int
+) -> tuple[list[str], list[Table], list[Finding]]:
+    """Which features add to one model, what there is to show of them and of regions, and what was not found."""
+    tables: list[Table] = []
+    gains, failed = feature_gains(case, model, first=number == 1)
+    adds = [gain[0] for gain in gains if gain[3] <= alpha_of(case.level)]
+    tables += [_features(case, model, gains, len(failed), number)] if adds else []
+    told = [Finding("no_feature_adds", model=model.name, n=len(gains))] if gains and not adds else []
+    failures = list(failed.items())[:_TOP]
+    told += [Finding("unavailable", model=model.name, subject=name, facts={"reason": why}) for name, why in failures]
+    regions = find_regions(model, features, case.seed) if case.binary else []
+    if any(region.pvalue <= alpha_of(case.level) for region in regions):
+        tables.append(_rules(case, model, regions, number))
+    else:
+        facts = {} if case.binary else {"classes": model.k}
+        told.append(Finding("no_region", model=model.name, facts=facts))
+    return adds, tables, told
 
 
 def _find_lead(case: Case, model: RowSubject, adds: list[str]) -> list[Finding]:
     """What the conclusions say of the first step of information, and which features add alone."""
     term = model.basis(case.loss).names[1]
-    found = [one.about(model.name) for one in case.conclusions[model.name] if one.term == term]
+    found = [one for one in case.conclusions[model.name] if one.term == term]
+    found = [one.about(model.name) for one in found] if len(case.models) > 1 else found
     if adds:
         found.append(Finding("feature_adds", model=model.name, facts={"features": adds}))
     return found
@@ -182,26 +185,23 @@ def as_residual(model: RowSubject) -> Any:
 
 def _features(case: Case, model: RowSubject, gains: list[tuple[Any, ...]], failed: int, number: int) -> Table:
     columns = [
-        ("feature", "feature", "text"), ("gain", "gain over the score", "number"),
-        ("bound", f"at least ({write_percent(case.level)})", "number"), ("pvalue", "p (Holm)", "pvalue"),
+        ("feature", "feature", "text"), ("gain", "gain over the score", "amount"),
+        ("bound", f"at least ({write_percent(case.level)})", "amount"), ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     total = len(feature_names(model.sample.X))
     tested = len(gains) + failed
-    some = (
-        f" {tested} of {total} features were tested: those that trees of the residuals use most."
-        if tested < total
-        else ""
-    )
-    sample = f" Tested on {_SAMPLE:,} rows drawn at random." if model.score_law is None else ""
-    sample += "" if number == 1 else " Of models after the first, in one partition of the rows."
-    note = (
-        "What each feature alone adds to the calibrated score; features share what they know, so gains "
-        f"do not add up.{some}{sample}"
-    )
     few = [gain for gain in gains if gain[3] <= alpha_of(case.level)]
-    less = f" {plural(len(gains) - len(few), 'other')} do not add significantly." if len(few) < len(gains) else ""
+    notes = ["What each feature alone adds to the calibrated score. Features overlap, so gains do not add up."]
+    if tested < total:
+        notes.append(f"{tested} of {total} features were tested: those that trees of the residuals use most.")
+    if len(few) < len(gains):
+        notes.append(f"{plural(len(gains) - len(few), 'other')} did not add significantly.")
+    if model.score_law is None:
+        notes.append(f"Tested on {_SAMPLE:,} rows drawn at random.")
+    if number > 1:
+        notes.append("Cross-fitted in one partition of the rows (three for the first model).")
     title = write_title(f"What each feature adds to {model.name} ({case.loss} loss)", model.basis(case.loss)._mark)
-    return make_table(f"features-{number}", title, columns, few, note + less)
+    return make_table(f"features-{number}", title, columns, few, " ".join(notes))
 
 
 def _rules(case: Case, model: RowSubject, regions: list[Region], number: int) -> Table:
@@ -216,8 +216,8 @@ def _rules(case: Case, model: RowSubject, regions: list[Region], number: int) ->
         (r.words, r.rows, r.calibrated, r.observed, r.difference, make_range(*r.interval(case.level)), r.pvalue)
         for r in few
     ]
-    note = "Regions were found by a small tree on one half of the rows, and are judged on the other half."
-    return make_table(f"regions-{number}", f"Where {model.name} is wrong at equal scores", columns, rows, note)
+    note = "Regions are found by a small tree on one half of the rows and judged on the other half."
+    return make_table(f"regions-{number}", f"Where {model.name} is off, even once recalibrated", columns, rows, note)
 
 
 def _diagram(case: Case, model: RowSubject, number: int) -> Block:
@@ -235,9 +235,8 @@ def _diagram(case: Case, model: RowSubject, number: int) -> Block:
     data = make_table(f"grouping-data-{number}", "P(Y = 1 | X) among rows of similar scores", columns, rows)
     widest = int(np.argmax(curve.spread))
     described = (
-        "Among rows of similar scores, quantiles of the estimated chance given all features; it "
-        "spreads most, by a standard deviation of "
-        f"{curve.spread[widest]:.3f}, around the score {curve.x[widest]:.2f}."
+        "How much the estimated chances given all features differ among rows of similar scores: most around the "
+        f"score {write_amount(curve.x[widest], 2)} (standard deviation {write_amount(curve.spread[widest], 2)})."
     )
 
     def draw(ax: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scoreprism._findings.finding import Finding, doubts, of_severity, select
-from scoreprism._findings.sentences import say_headline, say_ranking
+from scoreprism._findings.sentences import say_briefly, say_headline, say_ranking
 from scoreprism._findings.wording import plural
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism.decomposition import Decomposition, PairedDifference
@@ -28,7 +28,7 @@ def write_headline(case: Case) -> str:
     result = model.basis(case.loss)
     where = plural(result.n_units, "group" if model.clustered else "row")
     said = say_headline(model.name, case.loss, result.risk, case.conclusions[model.name], where)
-    return " ".join([said, *(one.text for one in select(case.findings, "changed", "segment_miscalibrated"))])
+    return " ".join([said, *map(say_briefly, select(case.findings, "changed", "segment_miscalibrated"))])
 
 
 def _write_ranking(case: Case) -> str:

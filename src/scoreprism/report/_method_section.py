@@ -7,6 +7,7 @@ from typing import Any
 
 from scoreprism._document.model import Block, Callout, Origin, Paragraph, Section, Table, make_table
 from scoreprism._document.versions import versions
+from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import plural, write_amount, write_count, write_share
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case
@@ -15,9 +16,9 @@ from scoreprism.scale import Sums
 #: What the words and letters of the decomposition stand for.
 SYMBOLS = {
     "S": "the score: the predicted probability of the outcome Y",
-    "C": "P(Y | S), the calibrated score: the event rate at each score, fitted out of sample",
-    "Q": "P(Y | S, X): the chances given score and features X, fitted out of sample, or given",
-    "Π": "P(Y | Z): the chances given a latent state Z",
+    "C": "the calibrated score P(Y | S): the event rate at each score, fitted out of sample",
+    "Q": "P(Y | S, X): the probability given score and features X, fitted out of sample or given",
+    "Π": "P(Y | Z): the probability given a latent state Z",
     "reliability": "E[ℓ(S, Y) − ℓ(C, Y)] = E d(S, C), with the divergence d of the loss ℓ",
     "grouping": "E[ℓ(C, Y) − ℓ(Q, Y)] = E d(C, Q)",
     "heterogeneity": "E[ℓ(Q, Y) − ℓ(Π, Y)] = E d(Q, Π)",
@@ -104,15 +105,15 @@ def _exactness(case: Case) -> Table:
             moved = result.quantisation_error
             share = write_share(moved / error) if error > 0.0 and moved > 0.0 else "–"
             bound = "0, exact" if model.partial.exact else write_amount(moved, 2)
-            rows.append((model.name, name, what, bound, write_amount(error, 2), share))
+            rows.append((case.label(model), name, what, bound, write_amount(error, 2), share))
     columns = [
         ("model", "model", "text"), ("loss", "loss", "text"), ("cells", "summed by", "text"),
         ("quantisation", "terms moved by up to", "text"), ("std_error", "standard error", "text"),
         ("ratio", "share of it", "text"),
     ]  # fmt: skip
     note = (
-        "With at most as many distinct scores as cells nothing is lost. Otherwise the loss of the score is exact, and "
-        "C is evaluated on cells, which moves reliability and refinement by up to about this, one against the other."
+        "Nothing is lost where there are no more distinct scores than cells. Otherwise the loss of the score is exact; "
+        "C is evaluated on cells, which moves reliability and refinement by up to about this, in opposite directions."
     )
     return make_table("exactness", "What is exact, and what is quantised", columns, rows, note)
 
@@ -139,8 +140,16 @@ def _tables(case: Case, k: int) -> list[Table]:
     ]
     result = case.first.decompositions[case.loss]
     used = [(word, SYMBOLS[word]) for word in (*result.level_names, *result.names) if word in SYMBOLS]
-    laws = [(name, one.text) for name, model in case.models.items() for one in model.origins]
-    columns: dict[str, tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]] = {
+    origins: dict[Finding, list[str]] = {}
+    for name, model in case.models.items():
+        for one in model.origins:
+            origins.setdefault(one, []).append(name)
+    whole = len(case.models)
+    laws = [
+        (None if whole == 1 else "all" if len(names) == whole else ", ".join(names), one.text)
+        for one, names in origins.items()
+    ]
+    columns: dict[str, tuple[str, tuple[str, ...], Sequence[tuple[str | None, ...]]]] = {
         "formulas": ("Losses", ("loss", "formula", "kind"), formulas),
         "symbols": ("The decomposition", ("word", "stands for"), used),
         "laws": ("How C and Q were fitted", ("model", "how"), laws),

@@ -82,7 +82,7 @@ def _differences(case: Case, comparison: Comparison) -> Table:
         ("pair", "difference", "text"), ("term", "of", "text"), ("value", "estimate", "signed"),
         ("interval", f"{write_percent(case.level)} interval", "signed"),
     ]  # fmt: skip
-    note = "Paired: same rows, same folds. Intervals are of each line by itself."
+    note = "Paired: same rows, same folds. Each interval stands by itself."
     mark, title = _mark(comparison), f"Paired differences of the {case.loss} loss and its terms"
     return make_table("differences-floored" if mark else "differences", write_title(title, mark), columns, rows, note)
 
@@ -115,7 +115,7 @@ def _plane(case: Case) -> Block:
         ResolutionPlaneDisplay([plane]).plot(ax)
 
     described = (
-        "Each model by what it tells apart (resolution) and by its miscalibration (reliability); models "
-        "on one line have equal losses."
+        "Each model by what it tells apart (resolution) and by its miscalibration (reliability). Models "
+        "on the same line have equal losses."
     )
     return figure("plane", write_title("Resolution plane", mark), described, draw, data, size=(4.5, 3.7))

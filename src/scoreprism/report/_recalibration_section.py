@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from scoreprism._document.model import Block, Callout, Figure, Section, Table, make_range, make_table
+from scoreprism._document.model import Block, Figure, Section, Table, call_out, make_range, make_table
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_percent
 from scoreprism._maps.order import judge_order
@@ -20,8 +20,10 @@ from scoreprism.report._pieces import figure
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case, RowSubject
 
-#: Of more models than these only the best maps are shown, and the one that chooses.
+#: Of more models than these only the best maps are shown and the one that chooses, and not how it chose.
 _FEW_MODELS, _BEST = 2, 2
+#: Where nearly all scores are below this, maps are drawn up to there only.
+_CORNER = 0.35
 #: Where the table of a map gives its values.
 _PLACES = np.array([0.01, 0.05, *(0.1 * i for i in range(1, 10)), 0.95, 0.99])
 
@@ -31,19 +33,17 @@ def recalibration(case: Case) -> Section | None:
     if not case.has_rows:
         return None
     blocks: list[Block] = [gains_table(case)]
-    choice = _choice_table(case)
-    blocks += [choice] if choice is not None else []
-    for model in case.models.values():
-        blocks.append(Callout(_find_map(model)))
+    blocks += _choice_table(case) if len(case.models) <= _FEW_MODELS else []
+    told = [_find_map(model) for model in case.models.values()]
+    for name, model in case.models.items():
         contradiction = getattr(model.map, "contradiction", None)
-        if contradiction is not None:
-            blocks.append(Callout(contradiction if len(case.models) == 1 else contradiction.about(model.name)))
+        told += [] if contradiction is None else [contradiction.about(name) if len(case.models) > 1 else contradiction]
+        failed = model.maps.failed.items()
+        told += [Finding("left_out", model=name, subject=one, facts={"reason": why}) for one, why in failed]
+    blocks += call_out(told)
     changed = [m for m in case.models.values() if getattr(m.map, "selected_", m.map.name) != "identity"]
     if case.binary and changed:
         blocks.append(_picture(changed))
-    for name, model in case.models.items():
-        failed = model.maps.failed.items()
-        blocks += [Callout(Finding("left_out", model=name, subject=one, facts={"reason": why})) for one, why in failed]
     return Section(
         "recalibration",
         SECTIONS["recalibration"],
@@ -70,7 +70,7 @@ def gains_table(case: Case) -> Table:
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
         before = [model.decompositions[loss].risk for loss in case.losses]
-        rows.append((model.name, "as it is", *(cell for risk in before for cell in (risk, None))))
+        rows.append((case.label(model), "as it is", *(cell for risk in before for cell in (risk, None))))
         tried = sorted(
             dict.fromkeys(gain.name for gain in model.maps.gains), key=lambda name: model.maps.of(name, case.loss).after
         )
@@ -79,16 +79,16 @@ def gains_table(case: Case) -> Table:
         for name in tried:
             gains = [model.maps.of(name, loss) for loss in case.losses]
             cells = (cell for gain in gains for cell in (gain.after, make_range(gain.low, gain.high, gain.gain)))
-            rows.append((model.name, _named(name), *cells))
+            rows.append((case.label(model), _named(name), *cells))
     columns = [("model", "model", "text"), ("map", "map", "text")]
     for loss in case.losses:
         columns += [
             (f"{loss}_loss", f"{loss} loss", "loss"),
             (f"{loss}_gain", f"gain ({write_percent(case.level)})", "signed"),
         ]
-    note = "Every map is fitted without the rows that judge it. The best of several looks a little better than it is"
+    note = "Every map is judged on rows it was not fitted on. The best of several looks a little better than it is"
     if any(model.maps.chooses for model in case.models.values()):
-        note += f"; “{CHOSEN}” chooses a map anew inside each fold, so no choice flatters it"
+        note += f"; “{CHOSEN}” does not, because it chooses its map anew in each fold"
     return make_table("recalibration", "Losses before and after recalibration", columns, rows, f"{note}.")
 
 
@@ -97,8 +97,8 @@ def _named(name: str) -> str:
     return CHOSEN if name == CHOOSER else name
 
 
-def _choice_table(case: Case) -> Table | None:
-    """The candidates of the maps that are handed over, with their out-of-fold losses."""
+def _choice_table(case: Case) -> list[Table]:
+    """The candidates of the maps that are handed over, with their out-of-fold losses; none where maps were named."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
         chosen = model.map
@@ -106,21 +106,20 @@ def _choice_table(case: Case) -> Table | None:
             continue
         least = min(chosen.losses_.values())
         for name, loss in chosen.losses_.items():
-            if len(case.models) <= _FEW_MODELS or name == chosen.selected_:
-                above, error = loss - least, chosen.std_errors_[name]
-                taken = "chosen" if name == chosen.selected_ else ""
-                rows.append((model.name, name, loss, above, error if above > 0.0 else None, taken))
+            above, error = loss - least, chosen.std_errors_[name]
+            taken = "chosen" if name == chosen.selected_ else ""
+            rows.append((case.label(model), name, loss, above, error if above > 0.0 else None, taken))
     if not rows:
-        return None
+        return []
     columns = [
         ("model", "model", "text"), ("map", "candidate", "text"), ("loss", "log loss out of fold", "loss"),
         ("above", "above the best", "loss"), ("error", "standard error", "loss"), ("chosen", "choice", "text"),
     ]  # fmt: skip
     note = (
-        "Simplest first. The first whose distance above the best is at most its standard error is chosen. The choice "
-        "has folds of its own, so losses differ a little from those of other tables."
+        "Simplest first. The first map whose loss is within one standard error of the best is chosen. The choice has "
+        "folds of its own, so its losses differ a little from those above."
     )
-    return make_table("choice", "How the map was chosen", columns, rows, note)
+    return [make_table("choice", "How the map was chosen", columns, rows, note)]
 
 
 def _find_map(model: RowSubject) -> Finding:
@@ -155,12 +154,13 @@ def _picture(models: Sequence[RowSubject]) -> Figure:
         if one.support[0] <= place <= one.support[1]
     ]
     columns = [("map", "map", "text"), ("score", "score", "short"), ("calibrated", "becomes", "short")]
-    data = make_table("maps-data", "The map of each model, where it has seen scores", columns, rows)
+    data = make_table("maps-data", "The maps, within the range of scores they were fitted on", columns, rows)
 
     def draw(ax: Any) -> None:
-        CalibrationMapDisplay(maps).plot(ax)
+        CalibrationMapDisplay(maps).plot(ax, zoom=zoom)
 
-    described = "The recalibrated probability against the score, by each map that changes scores, fitted on all rows."
-    return figure(
-        "maps", "The map of each model", described, draw, data, size=(4.3, 3.9 + 0.17 * max(len(maps) - 3, 0))
-    )
+    described = "Recalibrated probability against score, for each map that changes scores; fitted on all rows."
+    high = max(float(np.quantile(model.law, 0.995)) for model in models)
+    zoom = (0.0, 1.25 * high) if high < _CORNER else "auto"
+    title = "The map of each model" if len(models) > 1 else f"The map for {models[0].name}"
+    return figure("maps", title, described, draw, data, size=(4.3, 3.9 + 0.17 * max(len(maps) - 3, 0)))

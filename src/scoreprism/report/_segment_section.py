@@ -231,10 +231,10 @@ def _segment_table(case: Case, column: SegmentColumn, pvalues: Mapping[Any, floa
         *((name, name, "loss") for name in found.names[1:-1]),
     ]  # fmt: skip
     note = (
-        "Maps are fitted inside each segment; p-values ask whether its reliability is above 0, adjusted for the number "
-        "of segments."
+        "Maps are fitted within each segment. P-values test whether its reliability is above 0, adjusted for the "
+        "number of segments."
     )
-    note = f"{note} The loss is infinite in some: all terms are {mark}." if mark else note
+    note = f"{note} The loss is infinite in some segments: all terms are {mark}." if mark else note
     return make_table(key, title, columns, rows, note)
 
 
@@ -255,7 +255,7 @@ def _segment_figure(case: Case, column: SegmentColumn, key: str, title: str) -> 
         shown.plot(ax, confidence_level=case.level, terms=names[:-1])
 
     described = (
-        f"The reducible parts of the {case.loss} loss in {plural(len(shown), 'segment')}, each by maps of its own."
+        f"The reducible parts of the {case.loss} loss in {plural(len(shown), 'segment')}, each with its own maps."
     )
     title = write_title(f"What could be removed: {title}", mark)
     return [figure(key, title, described, draw, size=(4.7, 1.4 + 0.34 * len(shown)))]
@@ -276,12 +276,9 @@ def _show_drift(case: Case, drift: Drift, key: str, title: str) -> list[Block]:
     columns = [("period", "period", "text"), ("baseline", "baseline", "text")]
     columns += [(name, name, "signed") for name in drift.names]
     note = f"Change of each term with its {write_percent(case.level)} interval, each by itself."
-    heading = write_title(f"Change of the terms of the {case.loss} loss, {title[:1].lower()}{title[1:]}", mark)
-    return [
-        *_drift_figure(case, drift, key, title, mark),
-        Callout(_find_change(drift)),
-        make_table(f"drift-{key}", heading, columns, rows, note),
-    ]
+    heading = write_title(f"Changes of the terms of the {case.loss} loss", mark)
+    table = make_table(f"drift-{key}", heading, columns, rows, note)
+    return [_drift_figure(case, drift, table, key, title, mark), Callout(_find_change(drift))]
 
 
 def _find_change(drift: Drift) -> Finding:
@@ -293,10 +290,10 @@ def _find_change(drift: Drift) -> Finding:
     return Finding("changed", term=term, n=len(drift.pairs), facts=facts)
 
 
-def _drift_figure(case: Case, drift: Drift, key: str, title: str, mark: str) -> list[Figure]:
-    """Terms over time, as lines."""
+def _drift_figure(case: Case, drift: Drift, changes: Table, key: str, title: str, mark: str) -> Figure | Table:
+    """Terms over time, as lines, and their changes behind it; these alone where a loss is infinite."""
     if not all(math.isfinite(d.risk) for d in drift.periods.decompositions.values()):
-        return []
+        return changes
 
     def draw(ax: Any) -> None:
         drift.plot(ax, confidence_level=case.level)
@@ -305,7 +302,7 @@ def _drift_figure(case: Case, drift: Drift, key: str, title: str, mark: str) -> 
     described = f"The {case.loss} loss and its terms in {count}, with {write_percent(case.level)} intervals."
     size = (6.4, 1.0 + 1.5 * (1 + len(drift.names)))
     heading = write_title(f"The terms over time: {title[:1].lower()}{title[1:]}", mark)
-    return [figure(f"drift-figure-{key}", heading, described, draw, size=size)]
+    return figure(f"drift-figure-{key}", heading, described, draw, changes, size=size)
 
 
 # ── from rows ───────────────────────────────────────────────────────────────────────────────────────

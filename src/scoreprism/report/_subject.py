@@ -238,6 +238,10 @@ class Case:
         bound = 0.0 if doubted else main._inference("reliability").lower_bound(self.level).value
         return self.is_refuted(model) or bound > 0.0
 
+    def label(self, model: Subject) -> str | None:
+        """What the tables call a model; nothing, where it is the only one."""
+        return model.name if len(self.models) > 1 else None
+
     @property
     def mark(self) -> str:
         """What is said with numbers at the floor of the first loss; empty where none is infinite."""

@@ -63,17 +63,17 @@ def glance_table(case: Case) -> Table:
         ("floored", mark, "loss"), ("behind", f"behind the best ({write_percent(case.level)})", "signed"),
         ("pvalue", "p of calibration (Holm)", "pvalue"),
     ]  # fmt: skip
-    note = "" if case.has_rows else "Sums do not show whether losses differ by more than chance: compare on rows."
+    note = "" if case.has_rows else "Sums do not show whether losses differ significantly: compare on rows."
     if mark:
         how = ", and all differences," if case.has_rows else ""
-        note = f"Next steps of a model whose loss is infinite{how} are {mark}. {note}".strip()
+        note = f"The next steps of a model whose loss is infinite{how} are {mark}. {note}".strip()
     return make_table("glance", f"All models at a glance ({case.loss} loss)", columns, rows, note)
 
 
 def terms_table(case: Case) -> Table:
     """The terms of all models and losses; of one model and one loss, a line for each term."""
     shown = [
-        (model.name if len(case.models) > 1 else None, loss, result)
+        (case.label(model), loss, result)
         for model in case.models.values()
         for name, found in model.decompositions.items()
         for loss, result in beside(name, found).items()
@@ -85,15 +85,15 @@ def terms_table(case: Case) -> Table:
     ]
     columns = [
         ("model", "model", "text"), ("loss", "loss", "text"), ("value", "value", "loss"),
-        *((term, term, "loss") for term in names),
+        *((term, term, "amount") for term in names),
     ]  # fmt: skip
     note = (
-        f"In brackets what is known at {write_percent(case.level)} confidence: an interval, or the bound data can give."
+        f"What is known at {write_percent(case.level)} confidence: an interval in brackets, or the bound data can give."
     )
     muted = dict.fromkeys(term for term in names for _, _, result in shown if term in result.muted)
     if muted:
         note += (
-            f" Where {enumerate_words(list(muted), joint='or')} has a bound only, an estimate would be mostly noise."
+            f" Where {enumerate_words(list(muted), joint='or')} has only a bound, an estimate would be mostly noise."
         )
     return make_table("terms", "What the loss is made of", columns, rows, note)
 
@@ -111,7 +111,7 @@ def _waterfall(case: Case) -> Figure | None:
     if not math.isfinite(result.risk):
         return None
     words = [f"{term} {_describe(result, term, case.level)}" for term in result.names]
-    described = f"From the {result.loss} loss {write_amount(result.risk, 4)} down: {', '.join(words)}."
+    described = f"The {result.loss} loss, {write_amount(result.risk, 4)}, is made of {enumerate_words(words)}."
 
     def draw(ax: Any) -> None:
         DecompositionDisplay(result).plot(ax, confidence_level=case.level, cut=True)
@@ -141,22 +141,23 @@ def _bars(case: Case) -> Figure | None:
     def draw(ax: Any) -> None:
         DecompositionDisplay(found).plot(ax, confidence_level=case.level, terms=terms)
 
-    described = f"The reducible parts of each loss, {' and '.join(terms)}, with what is known of them."
+    described = f"The reducible parts of each loss ({' and '.join(terms)}), with what is known of them."
     muted = dict.fromkeys(term for term in terms if any(term in result.muted for result in found.values()))
     if muted:
         described += (
-            f" Of {enumerate_words(list(muted))} only the least it can be is drawn: an estimate would be noise."
+            f" Of {enumerate_words(list(muted))} only the lower bound is drawn: an estimate would be mostly noise."
         )
     title = write_title("What could be removed from each loss", next(iter(found.values()))._mark)
     return figure("waterfall", title, described, draw, size=(4.8, 1.4 + 0.36 * len(found)))
 
 
 def _how_sure(case: Case) -> str:
-    model: Subject = case.first
-    test = model.calibration
-    how = "drawing outcomes from the scores" if test.n_resamples else "a large-sample law"
-    sure = f"Test of calibration of {model.name}: {write_pvalue(test.pvalue)} ({test.method}, by {how})."
+    test = case.first.calibration
+    how = "by drawing outcomes from the scores" if test.n_resamples else "by a large-sample approximation"
+    sure = f"Test of calibration: {write_pvalue(test.pvalue)} ({test.method}, {how})."
+    if len(case.models) > 1:
+        sure = f"P-values are adjusted for the number of models by Holm's method ({test.method}, {how})."
     return (
         f"{sure} “At least” is a one-sided bound, “at most” the upper end of a two-sided interval, both at "
-        f"{write_percent(case.level)} confidence; terms are corrected for the noise of what was fitted."
+        f"{write_percent(case.level)} confidence; terms are corrected for the noise of the fitted laws."
     )
