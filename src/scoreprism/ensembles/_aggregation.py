@@ -386,8 +386,8 @@ def aggregation_decomposition(
     >>> found = aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", random_state=0)
     >>> bool(found.decomposition.lower_bound("projection").value > 0), bool(found.sufficiency.pvalue < 0.001)
     (True, True)
-    >>> print(found.advice[1][:14])
-    Stack instead:
+    >>> print(found.advice[1][:18])
+    Stack the members:
     """
     chosen = get_loss(loss)
     parse_choice(form, FORMS, "form")
