@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from scoreprism._document.markdown import render_markdown
 from scoreprism.exceptions import InputError
 from scoreprism.report import Figure, Report, Table
 
@@ -94,13 +95,8 @@ def _to_frame(table: Table) -> pl.DataFrame:
 
 
 def _to_markdown(report: Report) -> str:
-    """Link pictures below their captions: the paragraphs, after title and headline, that are bold as a whole."""
-    paragraphs, figures = report.to_markdown().split("\n\n"), iter(list_figures(report))
-    for i, text in enumerate(paragraphs[2:], 2):
-        if text.startswith("**") and text.endswith("**"):
-            figure = next(figures)
-            paragraphs[i] = f"{text}\n\n![{figure.title}](figures/{figure.key}.svg)"
-    return "\n\n".join(paragraphs)
+    """The page as Markdown, with a link to each picture."""
+    return render_markdown(report, {figure.key: f"figures/{figure.key}.svg" for figure in list_figures(report)})
 
 
 def _draw(figure: Figure, folder: Path) -> None:

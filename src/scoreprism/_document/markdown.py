@@ -49,7 +49,8 @@ def _block(block: Block, pictures: Mapping[str, str], numbers: Mapping[str, str]
     behind = _behind(block.data, numbers)
     if block.key not in pictures:
         return behind  # no caption of a figure that is not there
-    shown = f"![{escaped(block.title)}]({pictures[block.key]})"
+    words = _MARKS.sub(r"\\\1", one_line(block.title).strip())  # a comment would be read out in alternative text
+    shown = f"![{words}]({pictures[block.key]})"
     return [f"**{escaped(block.title)}**", shown, escaped(block.description), *behind]
 
 
