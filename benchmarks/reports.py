@@ -120,7 +120,7 @@ def scanned() -> Making:
             scale.aggregate(rows, **how, time="day", period="month"),
         ]
 
-    return lambda: scoreprism.report.summarize_sums({"score": sums()})
+    return lambda: scoreprism.report.make_report({"score": sums()})
 
 
 def calibrated() -> Making:

@@ -29,7 +29,7 @@ from scoreprism.cli import COMMANDS, _output, main
 from scoreprism.cli._apply_map import neutralise_formulas
 from scoreprism.exceptions import InfiniteLossWarning
 from scoreprism.losses import LOSSES
-from scoreprism.report import Callout, Document, Section, summarize
+from scoreprism.report import Callout, Document, Section, make_report
 from scoreprism.report._judgement import judge_reliability
 from tests.chains import decompose_losses
 
@@ -275,7 +275,7 @@ def test_many_rows_give_the_numbers_of_the_api():
     """Beyond 50 000 rows models share folds and let go of what nobody asks for; numbers must not know."""
     many = frame(50_002, seed=1)
     y, scores = many["y"].to_numpy(), {name: many[name].to_numpy() for name in ("good", "bold")}
-    found = summarize(y, scores, loss="brier", sections=["models"])
+    found = make_report(y, scores, loss="brier", sections=["models"])
     api = scoreprism.compare(y, scores, loss="brier", random_state=0)
     assert len(api) == 2
     for name in scores:
@@ -774,7 +774,7 @@ def test_groups_reach_the_numbers(file, data):
     assert found["origin"]["details"]["columns"]["groups"] == "c"
     scores = {"bold": data["bold"].to_numpy(), "good": data["good"].to_numpy()}
     groups = wide["c"].cast(pl.String).to_numpy()
-    there = summarize(data["y"].to_numpy(), scores, loss=["brier"], groups=groups, sections=["models"])
+    there = make_report(data["y"].to_numpy(), scores, loss=["brier"], groups=groups, sections=["models"])
     assert _wordless(found["models"]) == _wordless(json.loads(there.to_json())["models"])  # words name options here
     assert found["models"] != json.loads(call("compare", *args).stdout)["models"]
 

@@ -23,7 +23,7 @@ from scoreprism.cli._options import ENGINES, PERIODS, SCALE
 from scoreprism.cli._scale import is_at_scale
 from scoreprism.exceptions import InputError, ScoreOrderWarning
 from scoreprism.inference import CALIBRATION_TESTS, calibration_test
-from scoreprism.report import summarize_sums
+from scoreprism.report import make_report
 from scoreprism.report._evidence import of_many
 from scoreprism.report._sum_subject import (
     SummedScores,
@@ -427,7 +427,7 @@ def test_gates_at_scale(data):
 
 def test_the_last_of_many_periods_are_shown(table, monkeypatch):
     monkeypatch.setattr("scoreprism.report._segment_section.MOST_PERIODS", 2)
-    report = summarize_sums(scale.aggregate(table, target="y", score="p", time="day"), sections=["segments"])
+    report = make_report(scale.aggregate(table, target="y", score="p", time="day"), sections=["segments"])
     assert [row[0] for row in report.tables["segments-1-1"].rows] == ["2026-03", "2026-04"]
     (said,) = left_out(report)
     assert (said.n, said.facts["reason"], said.facts["total"]) == (2, "last", 4)
@@ -442,7 +442,7 @@ def test_the_largest_segments_with_enough_of_both_outcomes_are_shown(table, monk
     monkeypatch.setattr("scoreprism.report._segment_section.MOST", 1)
     calm = table.filter((pl.col("side") == "right") & (pl.col("y") == 0)).with_columns(side=pl.lit("calm"))
     rows = pl.concat([table, calm])  # a third segment, of one outcome only
-    report = summarize_sums(scale.aggregate(rows, target="y", score="p", segments="side"), sections=["segments"])
+    report = make_report(scale.aggregate(rows, target="y", score="p", segments="side"), sections=["segments"])
     assert [row[0] for row in report.tables["segments-1-1"].rows] == ["right"]
     found = {one.facts["reason"]: one for one in left_out(report)}
     assert (found["most"].n, found["most"].facts["total"]) == (1, 2)
@@ -458,7 +458,7 @@ def test_sums_are_tested_as_rows_are():
         p = rng.random(3000)
         y = (rng.random(3000) < p).astype(int)
         sums = scale.aggregate(pl.DataFrame({"y": y, "p": p}), target="y", score="p", loss="brier")
-        test = summarize_sums(sums, sections=["verdict"]).models["p"].tests["calibration"]
+        test = make_report(sums, sections=["verdict"]).models["p"].tests["calibration"]
         assert test.method == "min-p of cells"
         assert test.pvalue == test.components["min-p of cells"]["pvalue"]
         found.append(test.pvalue)
@@ -480,13 +480,13 @@ def test_which_p_value_is_told(cells, expected):
 
 def test_infinite_losses_are_counted(table):
     sure = table.with_columns(p=pl.when(pl.col("p") < 0.05).then(0.0).when(pl.col("p") > 0.7).then(1.0).otherwise("p"))
-    report = summarize_sums(scale.aggregate(sure, target="y", score="p"))
+    report = make_report(scale.aggregate(sure, target="y", score="p"))
     wrong = sure.filter((pl.col("p") - pl.col("y")).abs() == 1).height
     assert sure.filter((pl.col("p") == 1) & (pl.col("y") == 0)).height > 0
     (said,) = (one for one in report["verdict"].findings if one.kind == "infinite_loss")
     assert said.n == wrong
     report.to_html()
-    parts = summarize_sums(
+    parts = make_report(
         scale.aggregate(sure, target="y", score="p", segments="side", time="day"), sections=["segments"]
     )
     mark = parts.models["p"].decompositions["log"].floored._mark  # parts are judged at the floor of the whole
@@ -499,7 +499,7 @@ def test_infinite_losses_are_counted(table):
 def test_many_segments_and_rare_ones(table):
     many = table.with_columns(cell=pl.col("id") % 37, rare=pl.when(pl.col("id") < 5).then(pl.lit("few")))
     sums = scale.aggregate(many, target="y", score="p", segments=["cell", "rare"])
-    section = summarize_sums(sums, loss="brier", sections=["segments"])["segments"]
+    section = make_report(sums, loss="brier", sections=["segments"])["segments"]
     found = {one.facts["reason"]: one for one in section.findings if one.kind == "left_out"}
     assert (found["most"].n, found["most"].facts["total"]) == (24, 37)
     assert found["small"].facts["names"] == ["few (5)"]
@@ -510,7 +510,7 @@ def test_many_segments_and_rare_ones(table):
 
 def test_periods_that_are_numbers_are_in_their_order(table):
     late = table.with_columns(week=8 + pl.col("id") // 1500)
-    section = summarize_sums(scale.aggregate(late, target="y", score="p", time="week"), loss="brier")["segments"]
+    section = make_report(scale.aggregate(late, target="y", score="p", time="week"), loss="brier")["segments"]
     tables = {t.key: [row[:2] for row in t.rows] for t in section.tables}
     assert [str(row[0]) for row in tables["segments-1-1"]] == ["8", "9", "10", "11"]
     assert tables["drift-1-1"] == [("9", "8"), ("10", "8"), ("11", "8")]
@@ -563,7 +563,7 @@ def _rare(rows: int, periods: int):
 
 def test_rare_events_are_shown_with_digits_that_say_something():
     partial = scale.aggregate(_rare(200_000, 1), target="y", score="s")
-    report = summarize_sums(partial)
+    report = make_report(partial)
     bins = next(t for section in report.sections for t in section.tables if t.key == "grades-1")
     assert bins.title == "Bins of s"  # cells near 0 hold too many rows for equal ones
     assert not any(set(cell) <= set("0.") for row in bins.shown() for cell in row)
@@ -575,7 +575,7 @@ def test_rare_events_are_shown_with_digits_that_say_something():
 
 
 def test_a_page_on_periods_reads_well():
-    report = summarize_sums(scale.aggregate(_rare(60_000, 2), target="y", score="s", time="day"))
+    report = make_report(scale.aggregate(_rare(60_000, 2), target="y", score="s", time="day"))
     section = next(section for section in report.sections if section.key == "segments")
     assert "in months 2025" not in section.meaning  # "day 2025-01", not the heading of a table
     (change,) = (one for one in section.findings if one.kind == "changed")

@@ -739,11 +739,6 @@ SURFACES: dict[str, Surface] = {
         ("labels", "weight"),
         apart={"labels three": THEIR_LABELS},
     ),
-    "report.summarize": simple(
-        lambda y, p, **o: sp.report.summarize(
-            y, p, loss="brier", calibrators=["platt"], sections=["verdict"], **o
-        ).to_dict()
-    ),
     "report.make_report": simple(
         lambda y, p, **o: sp.make_report(y, p, loss="brier", calibrators=["platt"], sections=["verdict"], **o).to_dict()
     ),
@@ -779,7 +774,7 @@ SLOW = (
     "displays.MurphyDecompositionDisplay", "displays.TriptychDisplay", "displays.DecompositionDisplay",
     "calibrators.SelectedCalibrator", "ensembles.recalibrate_stages", "ensembles.select_stage",
     "ensembles.stagewise_decomposition", "ensembles.aggregation_decomposition", "ensembles.RefinedBoostingClassifier",
-    "pipelines.pipeline_bootstrap", "report.summarize", "report.make_report", "cli diagnose", "cli recalibrate",
+    "pipelines.pipeline_bootstrap", "report.make_report", "cli diagnose", "cli recalibrate",
 )  # fmt: skip
 SURFACES |= {name: replace(SURFACES[name], slow=True) for name in SLOW}
 
@@ -1072,7 +1067,7 @@ NO_BORDER = {
     "decomposition.Decomposition": "a result", "datasets.AppendixELaw": "a law, whose q is a function of X",
     "datasets.CopulaLaw": "a law, whose q is a function of X", "datasets.SquareLaw": "the same",
     "datasets.Draw": "a result", "datasets.GermanCredit": "a result",
-    "scale.Sums": "sums, made by summarize", "metrics.LocalRegression": "a smoother, called with parsed rows",
+    "scale.Sums": "sums, made by aggregate", "metrics.LocalRegression": "a smoother, called with parsed rows",
     "metrics.Scorer": "takes a fitted model, whose probabilities go through Sample.of",
 }  # fmt: skip
 

@@ -24,14 +24,8 @@ FLOOR, MARK = 1 / 2500, "with scores kept 0.0004 from 0 and 1"
 pytestmark = pytest.mark.filterwarnings("ignore::scoreprism.exceptions.ScoreprismWarning")
 
 
-def summarize(*args, **options):
-    from scoreprism.report import summarize as make
-
-    return make(*args, **options)
-
-
-def summarize_sums(*args, **options):
-    from scoreprism.report import summarize_sums as make
+def make_report(*args, **options):
+    from scoreprism.report import make_report as make
 
     return make(*args, **options)
 
@@ -289,7 +283,7 @@ def report():
     y, s, p = forest(1250, bold=2.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)
-        return summarize(
+        return make_report(
             y,
             {"forest": s},
             pl.DataFrame({"x": p, "noise": np.arange(1250) % 5}),
@@ -374,7 +368,7 @@ def test_report_on_several_models():
     y, s, p = forest()
     ten = forest(1250, 10)[1]
     sections = ["verdict", "models"]
-    found = summarize(y, {"twenty": s, "good": p, "ten": ten}, sections=sections)
+    found = make_report(y, {"twenty": s, "good": p, "ten": ten}, sections=sections)
     clipped = compare(y, {"twenty": s, "good": p, "ten": ten}, clip=FLOOR, random_state=0)
     assert found.headline.startswith("good has the smallest log loss, ")
     assert [m for m in found.models if found.models[m].findings[0].kind == "infinite_loss"] == ["twenty", "ten"]
@@ -389,7 +383,7 @@ def test_report_on_several_models():
     gap = clipped.difference("ten", "twenty")
     row = next(r for r in blocks["differences-floored"].rows if r[:2] == ("ten − twenty", "loss"))
     assert row[2] == gap.risk
-    only = summarize(y, {"twenty": s, "ten": ten}, sections=sections)
+    only = make_report(y, {"twenty": s, "ten": ten}, sections=sections)
     assert only.headline.startswith("The log loss of every model is infinite")
     assert MARK in only.headline
     assert [one.kind for one in only["models"].lead] == ["infinite_loss", "infinite_loss", "best_model", "not_worse"]
@@ -399,7 +393,7 @@ def test_report_on_several_models():
 def test_an_impossible_outcome_refutes_calibration_in_clusters():
     """Rows of clusters are judged by the bound, which is undefined: what cannot happen did, so p is 0."""
     y, s, _ = forest(600)
-    found = summarize(y, s, groups=np.arange(600) // 2, sections=["verdict"])
+    found = make_report(y, s, groups=np.arange(600) // 2, sections=["verdict"])
     assert found.models["model"].tests["calibration"].pvalue == 0.0
 
 
@@ -534,7 +528,7 @@ def test_several_classes_at_scale(calibrator):
 
 def test_report_from_sums_goes_on():
     data = rows()
-    found = summarize_sums(scale.aggregate(data, target="y", score="p", segments="g", time="t"))
+    found = make_report(scale.aggregate(data, target="y", score="p", segments="g", time="t"))
     mark = "with scores kept 0.00013 from 0 and 1"  # 1/8000
     assert found.headline.startswith("The log loss of p is infinite")
     assert f"W{mark[1:]} it is " in found.headline

@@ -12,7 +12,7 @@ from scoreprism import Chain, Level
 from scoreprism.curves import MurphyDecomposition, decision_loss, murphy_curve, murphy_decomposition
 from scoreprism.curves._decision_loss import DecisionRows, of_bounded_payoffs
 from scoreprism.exceptions import InputError
-from scoreprism.report import summarize
+from scoreprism.report import make_report
 
 Z = 1.6448536269514722  # scipy.stats.norm.ppf(0.95)
 ROUNDING = 1e-12
@@ -243,22 +243,21 @@ def test_words_of_errors_and_of_the_result():
 
 def test_report_says_it_once_with_its_threshold():
     y, s = sample(1500)
-    wrong = summarize(y, {"wrong": s**2, "right": s}, sections=["decisions"], calibrators=["platt"])
+    wrong = make_report(y, {"wrong": s**2, "right": s}, sections=["decisions"], calibrators=["platt"])
     found = wrong.models["wrong"].decision_loss
     meaning = wrong["decisions"].meaning
     assert (
-        f"Miscalibration costs most at thresholds around {found.threshold:.2g}: an estimated {found.value:.2g} per "
+        f"Miscalibration of wrong costs most at thresholds around {found.threshold:.2g}: an estimated {found.value:.2g} per "
         in meaning
     )
-    assert meaning.endswith(
-        "at any threshold, with 95 % confidence (a false alarm at threshold t costs t, a miss 1 − t)."
-    )
+    assert "at any threshold (at 95 % confidence). " in meaning
+    assert meaning.endswith("A false alarm at threshold t is taken to cost t, a miss 1 − t.")
     table = next(block for block in wrong["decisions"].blocks if block.key == "decision-loss")
-    assert [row[0] for row in table.rows] == ["wrong", "right", "right beyond wrong", "wrong beyond right"]
-    assert "What miscalibration costs decisions at most" in wrong.to_html()
+    assert [row[0] for row in table.rows] == ["wrong", "right", "wrong, more than right", "right, more than wrong"]
+    assert "What miscalibration costs decisions" in wrong.to_html()
     stored = json.loads(wrong.to_json())["models"]["wrong"]["decision_loss"]
     assert stored == {
         key: found.to_dict()[key] for key in ("value", "threshold", "bound", "confidence_level", "cdl", "cdl_bound")
     }
-    calm = summarize(y, {"right": s}, sections=["decisions"], calibrators=["platt"])
-    assert "Whatever the threshold, miscalibration costs at most 0.0" in calm["decisions"].meaning
+    calm = make_report(y, {"right": s}, sections=["decisions"], calibrators=["platt"])
+    assert "Miscalibration of right costs at most 0.0" in calm["decisions"].meaning

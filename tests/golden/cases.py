@@ -414,7 +414,7 @@ def _() -> Any:
 
 @case("report, from sums")
 def _() -> Any:
-    made = report.summarize_sums(scale.aggregate(table(), target="y", score="s", segments="part"))
+    made = report.make_report(scale.aggregate(table(), target="y", score="s", segments="part"))
     return _steady(str(made))
 
 

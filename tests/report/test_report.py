@@ -25,7 +25,7 @@ from scoreprism.displays._decomposition_bars import measure_lengths
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.metrics import evaluate
-from scoreprism.report import SECTIONS, Callout, Figure, Range, Table, make_report, summarize, summarize_sums
+from scoreprism.report import SECTIONS, Callout, Figure, Range, Table, make_report
 from scoreprism.report._build import fit_case
 from scoreprism.report._decision_section import longest_run
 from scoreprism.report._grouping_section import feature_gains
@@ -52,7 +52,7 @@ def full(law):
     frame = pl.DataFrame({"seen": X[:, 0], "unseen": X[:, 1], "kind": np.where(X[:, 1] > 0.5, "a", "b")})
     time = np.datetime64("2024-01-01") + np.arange(y.size) // 5
     calm = 0.2 + 0.6 * p
-    return summarize(y, {"bold": p, "calm": calm}, frame, segments={"kind": frame["kind"]}, time=time, cv=2)
+    return make_report(y, {"bold": p, "calm": calm}, frame, segments={"kind": frame["kind"]}, time=time, cv=2)
 
 
 def _table(report, section, key):
@@ -110,7 +110,7 @@ def test_metrics_and_tests_are_those_of_the_library(law, full):
 
 def test_losses_after_recalibration_are_those_of_cross_fitted_laws(law):
     y, p = law[1][:900], law[3][:900]  # few enough for every score to be a cell of its own
-    gains = _table(summarize(y, {"bold": p}, sections=["recalibration"]), "recalibration", "recalibration")
+    gains = _table(make_report(y, {"bold": p}, sections=["recalibration"]), "recalibration", "recalibration")
     for map_ in ("platt", "isotonic"):
         expected = _out_of_fold(y, p, map_)
         row = next(row for row in gains.rows if row[0] == map_)
@@ -159,7 +159,7 @@ def test_segments_are_those_of_decompose_by(law, full):
     ]
     known = [direct[name].known("reliability", 0.95) for name in "ab"]
     assert [(cell.low, cell.high) for cell in _column(table, "reliability")] == [(k.low, k.high) for k in known]
-    alone = summarize(y, p, frame, segments={"kind": frame["kind"]}, cv=2, sections=["segments"])
+    alone = make_report(y, p, frame, segments={"kind": frame["kind"]}, cv=2, sections=["segments"])
     assert _column(_table(alone, "segments", "segments-1-1"), "pvalue") == list(direct.pvalues("reliability").values())
     assert all(a >= b for a, b in zip(_column(table, "pvalue"), direct.pvalues("reliability").values(), strict=True))
 
@@ -219,9 +219,9 @@ def test_rows_of_weight_zero_are_absent():
     held = weight > 0
     frame = pd.DataFrame(X, columns=["a", "b"])
     few_maps = {"loss": "log", "calibrators": ["platt"], "cv": 2}  # for speed: maps and losses see the same rows
-    some = summarize(y, p, frame, sample_weight=weight, segments={"g": X[:, 1] > 0.5}, time=np.arange(450) // 225,
+    some = make_report(y, p, frame, sample_weight=weight, segments={"g": X[:, 1] > 0.5}, time=np.arange(450) // 225,
                      **few_maps)  # fmt: skip
-    few = summarize(y[held], p[held], frame[held].reset_index(drop=True), sample_weight=weight[held],
+    few = make_report(y[held], p[held], frame[held].reset_index(drop=True), sample_weight=weight[held],
                     segments={"g": X[held, 1] > 0.5}, time=np.arange(450)[held] // 225, **few_maps)  # fmt: skip
     assert some.models["model"].decompositions["log"].terms == few.models["model"].decompositions["log"].terms
     assert [t.rows for s in some.sections[:-1] for t in s.tables] == [
@@ -234,8 +234,8 @@ def test_rows_of_weight_zero_are_absent():
 def test_weights_that_count_rows_are_rows_that_are_repeated():
     _X, y, _, p = _law(400)
     times = np.random.default_rng(1).integers(1, 4, y.size)
-    some = summarize(y, np.round(p, 1) * 0.9 + 0.05, sample_weight=times, sections=["calibration"])
-    more = summarize(np.repeat(y, times), np.repeat(np.round(p, 1) * 0.9 + 0.05, times), sections=["calibration"])
+    some = make_report(y, np.round(p, 1) * 0.9 + 0.05, sample_weight=times, sections=["calibration"])
+    more = make_report(np.repeat(y, times), np.repeat(np.round(p, 1) * 0.9 + 0.05, times), sections=["calibration"])
     for key in ("predicted", "observed"):
         assert _column(_table(some, "calibration", "grades-1"), key) == pytest.approx(
             _column(_table(more, "calibration", "grades-1"), key), rel=1e-12
@@ -280,21 +280,21 @@ def test_rows_have_a_cell_for_every_column_and_known_kinds(full):
 
 def test_what_was_not_given_is_not_there():
     _, y, _, p = _law(200)
-    assert [s.key for s in summarize(y, p).sections] == [
+    assert [s.key for s in make_report(y, p).sections] == [
         "verdict",
         "calibration",
         "recalibration",
         "decisions",
         "method",
     ]
-    only = summarize(y, p, sections=["method", "verdict"])
+    only = make_report(y, p, sections=["method", "verdict"])
     assert [s.key for s in only.sections] == ["verdict", "method"]
     assert only.models["model"].map is None
 
 
 def test_reference_law_and_latent_law_without_features(law):
     _, y, q, p = law
-    report = summarize(y, p, q=q, latent=q, sections=["verdict", "grouping"])
+    report = make_report(y, p, q=q, latent=q, sections=["verdict", "grouping"])
     assert "heterogeneity" not in report.headline  # nothing that is known here removes it
     assert report.models["model"].decompositions["log"].names == ("reliability", "grouping", "heterogeneity", "noise")
     assert any(isinstance(block, Figure) for block in report["grouping"].blocks)
@@ -305,7 +305,7 @@ def test_reference_law_and_latent_law_without_features(law):
 
 def test_conclusions_hold_what_is_shown_and_the_headline_says_it(law):
     X, y, _, p = law
-    report = summarize(y, p, X, sections=["verdict"], min_gain=0.005)
+    report = make_report(y, p, X, sections=["verdict"], min_gain=0.005)
     result = report.models["model"].decompositions["log"]
     least = {name: result.lower_bound(name).value for name in ("reliability", "grouping")}
     told = _concluded(report)
@@ -315,7 +315,7 @@ def test_conclusions_hold_what_is_shown_and_the_headline_says_it(law):
     assert _callouts(report, "action") == ["recalibrate", "information_gain"]
     for value in (result.risk, *least.values()):
         assert f"{value:.3g}" in report.headline
-    open_ = _concluded(summarize(y, p, X, sections=["verdict"]))["information_size_open"]  # at 1 % of the loss
+    open_ = _concluded(make_report(y, p, X, sections=["verdict"]))["information_size_open"]  # at 1 % of the loss
     assert 0.005 * result.risk < least["grouping"] < 0.01 * result.risk
     assert (open_.low, open_.facts["min_gain"]) == (least["grouping"], pytest.approx(0.01))
 
@@ -343,7 +343,7 @@ def test_tests_of_several_models_are_adjusted_everywhere(law):
     """Holm (1979) over the models: in findings, tables, and the gate; the tests themselves keep their own p-value."""
     X, y, p = law[0][:200], law[1][:200], law[3][:200]
     models = {name: np.clip(p + shift, 0.01, 0.99) for name, shift in (("a", 0.0), ("b", 0.02), ("c", 0.05))}
-    report = summarize(y, models, X, loss="log", cv=2, sections=["verdict", "calibration", "grouping"])
+    report = make_report(y, models, X, loss="log", cv=2, sections=["verdict", "calibration", "grouping"])
     for about, section, key in (("calibration", "verdict", "glance"), ("grouping", "grouping", "grouping-models")):
         raw = {name: model.tests[about].pvalue for name, model in report.models.items()}
         order = sorted(raw, key=raw.get)
@@ -360,7 +360,7 @@ def test_tests_of_several_models_are_adjusted_everywhere(law):
                  "no_information_gain", "information_size_open")  # fmt: skip
         for one in _found(report, *kinds):
             assert one.pvalue is None or one.pvalue == pytest.approx(expected[one.model])
-    alone = summarize(y, p, loss="log", sections=["calibration"])
+    alone = make_report(y, p, loss="log", sections=["calibration"])
     assert "pvalue_holm" not in [column.key for column in _table(alone, "calibration", "tests").columns]
 
 
@@ -369,11 +369,11 @@ def test_models_that_are_not_worse_are_named_beside_the_best():
     p = rng.uniform(0.05, 0.95, 800)
     y = (rng.random(800) < p).astype(int)
     models = {"right": p, "nearly": np.clip(p + 0.005, 0, 1), "same": np.clip(p - 0.005, 0, 1), "wrong": 1.0 - 0.5 * p}
-    best, alike, late = summarize(y, models, loss="brier", sections=["models"])["models"].lead
+    best, alike, late = make_report(y, models, loss="brier", sections=["models"])["models"].lead
     assert (best.kind, alike.kind, late.kind) == ("best_model", "not_worse", "behind")
     assert {best.model, *alike.facts["others"]} == {"right", "nearly", "same"}
     assert (late.model, late.subject) == ("wrong", best.model)
-    _, one = summarize(y, {name: models[name] for name in ("right", "same")}, loss="brier", sections=["models"])[
+    _, one = make_report(y, {name: models[name] for name in ("right", "same")}, loss="brier", sections=["models"])[
         "models"
     ].lead
     assert one.kind == "not_worse"
@@ -402,7 +402,7 @@ def test_low_and_high_are_ends_of_what_is_known(full):
 
 def test_a_calibrated_score_is_not_accused(law):
     _, y, q, _ = law
-    report = summarize(y[:500], q[:500], loss="log", sections=["verdict", "calibration"])
+    report = make_report(y[:500], q[:500], loss="log", sections=["verdict", "calibration"])
     assert report["calibration"].lead[0].kind == "calibration_not_refuted"
     assert not {"recalibrate", "recalibrate_size_open", "not_material"} & set(_concluded(report))
     assert {"no_miscalibration", "calibrated_enough"} & set(_concluded(report))
@@ -414,7 +414,7 @@ def test_the_test_speaks_where_the_bound_is_silent():
     rng = np.random.default_rng(3)
     p = rng.random(500)
     y = rng.random(500) < 1 / (1 + ((1 - p) / p) ** 0.72)
-    report = summarize(y, p, sections=["verdict"])
+    report = make_report(y, p, sections=["verdict"])
     result = report.models["model"].decompositions["log"]
     assert report.models["model"].tests["calibration"].pvalue < 0.05
     assert result.lower_bound("reliability").value <= 0.0
@@ -433,7 +433,7 @@ def test_a_muted_estimate_is_not_told():
     y = (rng.random(500) < 1 / (1 + np.exp(-1.5 * X[:, 0] - 0.35 * X[:, 1]))).astype(int)
     p = 1 / (1 + np.exp(-1.7 * X[:, 0]))
     region = rng.choice(["north", "south"], 500)
-    report = summarize(y, {"m": p}, X, segments={"region": region}, sections=["verdict", "segments"])
+    report = make_report(y, {"m": p}, X, segments={"region": region}, sections=["verdict", "segments"])
     found = report.models["m"].decompositions["log"]
     assert found.muted == ("grouping", "irreducible")
     terms = _table(report, "verdict", "terms")
@@ -478,9 +478,9 @@ def test_sums_say_what_rows_say():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 3000).round(2)
     y = (rng.random(3000) < p + 0.04 * np.where(np.round(100 * p) % 2 == 0, 1.0, -1.0)).astype(int)
-    rows = summarize(y, {"s": p}, loss="brier", sections=["verdict"])
+    rows = make_report(y, {"s": p}, loss="brier", sections=["verdict"])
     partial = scale.aggregate(pl.DataFrame({"y": y, "s": p}), target="y", score="s", loss="brier")
-    sums = summarize_sums(partial, sections=["verdict"])
+    sums = make_report(partial, sections=["verdict"])
 
     ours, theirs = ({one.kind: one for one in found.models["s"].findings} for found in (sums, rows))
     assert list(ours) == list(theirs)
@@ -504,7 +504,7 @@ def test_reports_from_sums_keep_segments_and_periods():
         scale.aggregate(rows, target="y", score="s", segments="g"),
         scale.aggregate(rows, target="y", score="s", time="t"),
     ]
-    report = summarize_sums({"s": sums})
+    report = make_report({"s": sums})
     found = report.models["s"].decompositions["log"]
     assert list(found.segments) == ["a", "b"]
     assert list(found.periods) == [1, 2, 3]
@@ -520,11 +520,11 @@ def test_infinite_losses_are_said_with_their_rows_and_everything_else_goes_on():
     X, y, _, p = _law(400)
     wrong = p.copy()
     wrong[np.flatnonzero(y == 1)[:3]] = 0.0
-    report = summarize(y, {"bad": wrong, "good": p}, X, segments={"g": X[:, 1] > 0.5}, calibrators=["platt"], cv=2)
+    report = make_report(y, {"bad": wrong, "good": p}, X, segments={"g": X[:, 1] > 0.5}, calibrators=["platt"], cv=2)
     assert "infinite_loss" in _concluded(report, "bad")
     assert "infinite_loss" not in _concluded(report, "good")
     assert _table(report, "verdict", "glance").rows[0][0] == "good"
-    alone = summarize(y, wrong, sections=["verdict"])
+    alone = make_report(y, wrong, sections=["verdict"])
     assert alone.models["model"].findings[0].kind == "infinite_loss"
     (told,) = {one.n for one in _found(report, "infinite_loss")}
     assert told == 3
@@ -544,21 +544,21 @@ def test_double_use_hard_labels_and_few_rows_are_warned_of():
     from sklearn.neighbors import KNeighborsClassifier
 
     X, y, _, p = _law(300)
-    seen = summarize(y, KNeighborsClassifier(5).fit(X, y), X, sections=["verdict"])
+    seen = make_report(y, KNeighborsClassifier(5).fit(X, y), X, sections=["verdict"])
     assert _callouts(seen, "action") == ["do_not_act"]
     told = _concluded(seen, "KNeighborsClassifier")
     assert told["do_not_act"].because.kind == "trained_on_rows"
     assert not {"recalibrate", "recalibrate_size_open", "no_miscalibration"} & set(told)
-    hard = summarize(y, (p > 0.5).astype(float), loss="brier", sections=["verdict", "calibration"])
+    hard = make_report(y, (p > 0.5).astype(float), loss="brier", sections=["verdict", "calibration"])
     assert "hard_labels" in _callouts(hard, "warning")
-    few = summarize(y[:60], p[:60], X[:60], sections=["verdict", "method"])
+    few = make_report(y[:60], p[:60], X[:60], sections=["verdict", "method"])
     assert "few_rows" in _callouts(few, "warning")
     assert _found(few, "few_rows")[0].n == 60
 
 
 def test_metrics_that_cannot_be_computed_are_named_with_the_reason():
     X, y, _, _ = _law(200)
-    report = summarize(y, np.full(200, 0.5), X, cv=2)
+    report = make_report(y, np.full(200, 0.5), X, cv=2)
     assert "calibration_slope" not in report.models["model"].metrics.names
     assert "calibration_slope" in [one.subject for one in _found(report, "unavailable")]
     assert all(one.facts["reason"] for one in _found(report, "unavailable"))
@@ -575,11 +575,11 @@ def test_warnings_of_others_pass_and_ours_are_in_the_report(law):
             return np.column_stack([1 - p, p])
 
     with pytest.warns(FutureWarning, match="theirs"):
-        report = summarize(y, Classifier(), np.zeros((y.size, 1)), loss="brier", sections=["verdict"])
+        report = make_report(y, Classifier(), np.zeros((y.size, 1)), loss="brier", sections=["verdict"])
     assert not _callouts(report, "warning")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # ours do not get out
-        report = summarize(y, np.round(p), loss="brier", sections=["verdict", "calibration"])
+        report = make_report(y, np.round(p), loss="brier", sections=["verdict", "calibration"])
     assert "hard_labels" in _callouts(report, "warning")
 
 
@@ -602,7 +602,7 @@ def planted():
 
 def test_a_planted_region_is_found_in_words_and_judged_on_other_rows(planted):
     frame, p, y, young = planted
-    report = summarize(y, p, frame, sections=["grouping"], loss="log", cv=2)
+    report = make_report(y, p, frame, sections=["grouping"], loss="log", cv=2)
     region = _table(report, "grouping", "regions-1").rows[0]
     assert region[0] in ("age ≤ 29.5 and housing is rent", "housing is rent and age ≤ 29.5")
     assert region[6] < 1e-6
@@ -620,7 +620,7 @@ def test_features_and_regions_say_nothing_where_there_is_nothing():
     rng = np.random.default_rng(1)
     p = rng.uniform(0.1, 0.9, 3000)
     y = rng.random(3000) < p
-    report = summarize(y, p, pd.DataFrame(rng.normal(size=(3000, 4))), sections=["grouping"], cv=2)
+    report = make_report(y, p, pd.DataFrame(rng.normal(size=(3000, 4))), sections=["grouping"], cv=2)
     assert [one.n for one in _found(report, "no_feature_adds")] == [4]
     assert _found(report, "no_region")
     assert not [table.key for table in report["grouping"].tables if table.key.startswith(("features", "regions"))]
@@ -676,7 +676,7 @@ def test_rows_of_clusters_are_not_taken_as_independent():
     accused = regions = 0
     for seed in range(8):
         p, y, groups, X = _clusters(seed)
-        report = summarize(y, p, X, groups=groups, sections=["verdict", "grouping"], loss="log", cv=2)
+        report = make_report(y, p, X, groups=groups, sections=["verdict", "grouping"], loss="log", cv=2)
         accused += bool({"recalibrate", "recalibrate_size_open", "not_material"} & set(_concluded(report)))
         tables = [table for table in report["grouping"].tables if table.key == "regions-1"]
         regions += any(row[6] <= 0.05 for table in tables for row in table.rows)
@@ -690,7 +690,7 @@ def test_splits_of_ones_own_are_not_those_of_segments_and_rows_are_counted_once(
     from sklearn.model_selection import TimeSeriesSplit
 
     X, y, _, p = law
-    report = summarize(
+    report = make_report(
         y, p, cv=TimeSeriesSplit(2), segments={"g": X[:, 1] > 0.5}, sections=["verdict", "segments", "method"]
     )
     assert dict(_table(report, "method", "data").rows)["rows"] == "1,000"
@@ -704,11 +704,11 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
 
     X, y, q, p = (column[:300] for column in law)
     monkeypatch.setattr(_evidence, "FULL", 200)
-    found = summarize(y, p, sections=["verdict"]).models["model"].tests["calibration"]
+    found = make_report(y, p, sections=["verdict"]).models["model"].tests["calibration"]
     assert (found.method, found.n_resamples) == ("min-p", 199)
     monkeypatch.setattr(_evidence, "SOME", 250)
     for score, refuted in ((p, True), (q, False)):
-        report = summarize(y, score, sections=["verdict", "calibration"])
+        report = make_report(y, score, sections=["verdict", "calibration"])
         test = report.models["model"].tests["calibration"]
         assert (test.method, test.n_resamples) == ("min-p of cells", 399)
         cells, others = test.components["min-p of cells"]["pvalue"], ("bound", "spiegelhalter")
@@ -717,7 +717,7 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
         assert test.pvalue == (min(cells, least) if cells <= 1 / 400 else cells)
         assert (test.pvalue <= 0.05) is refuted
         assert (report["calibration"].lead[0].kind == "calibration_refuted") is refuted
-    assert summarize(y, p, X, cv=2, sections=["calibration"]).models["model"].tests["grouping"].method == "bound"
+    assert make_report(y, p, X, cv=2, sections=["calibration"]).models["model"].tests["grouping"].method == "bound"
 
 
 def test_many_features_are_chosen_and_all_of_them_count():
@@ -726,7 +726,7 @@ def test_many_features_are_chosen_and_all_of_them_count():
     X["constant"] = 1.0
     p = rng.uniform(0.2, 0.8, 700)
     y = rng.random(700) < np.clip(p + 0.15 * np.sign(X["f7"]), 0, 1)
-    report = summarize(y, p, X, sections=["grouping"], loss="log", cv=2)
+    report = make_report(y, p, X, sections=["grouping"], loss="log", cv=2)
     table = _table(report, "grouping", "features-1")
     assert _column(table, "feature")[0] == "f7"
     assert "of 27 features" in table.note
@@ -735,7 +735,7 @@ def test_many_features_are_chosen_and_all_of_them_count():
 
 def test_a_feature_that_cannot_be_weighed_is_named():
     X, y, _, p = _law(400)
-    report = summarize(y, p, pd.DataFrame({"a": X[:, 1], "same": 1.0}), sections=["grouping"], loss="log")
+    report = make_report(y, p, pd.DataFrame({"a": X[:, 1], "same": 1.0}), sections=["grouping"], loss="log")
     assert [one.subject for one in _found(report, "unavailable")] == ["same"]
 
 
@@ -745,7 +745,7 @@ def test_the_test_of_grouping_speaks_where_the_bound_is_silent():
         rng = np.random.default_rng(seed)
         X, p = rng.normal(size=(700, 6)), rng.uniform(0.2, 0.8, 700)
         y = rng.random(700) < np.clip(p + 0.07 * np.sign(X[:, 0]), 0, 1)
-        report = summarize(y, p, X, sections=["verdict", "grouping"], loss="log", cv=2)
+        report = make_report(y, p, X, sections=["verdict", "grouping"], loss="log", cv=2)
         found = report.models["model"]
         test, result = found.tests["grouping"], found.decompositions["log"]
         if (
@@ -769,7 +769,7 @@ def test_calibrated_scores_are_accused_no_more_often_than_they_should():
     for seed in range(400):
         rng = np.random.default_rng(seed)
         p = rng.beta(1, 3, 500)
-        report = summarize(rng.random(500) < p, p, loss="log", sections=["verdict"], random_state=seed)
+        report = make_report(rng.random(500) < p, p, loss="log", sections=["verdict"], random_state=seed)
         accused += bool({"recalibrate", "recalibrate_size_open", "not_material"} & set(_concluded(report)))
     assert accused <= stats.binom(400, 0.1).ppf(0.99)
 
@@ -801,7 +801,7 @@ def test_dates_as_objects_or_text_are_dates():
     _, y, _, p = _law(1200)
     days = [date(2024, 1, 1) + timedelta(days=i // 10) for i in range(1200)]
     for time in (days, [str(day) for day in days], [f"{day} 10:30:00" for day in days]):
-        report = summarize(y, p, time=time, sections=["segments"])
+        report = make_report(y, p, time=time, sections=["segments"])
         assert report["segments"].blocks[0].title == "By time, in months"
 
 
@@ -820,7 +820,7 @@ def test_small_segments_are_left_out_and_named():
     y = y.copy()
     y[600:] = 0
     y[600:605] = 1
-    report = summarize(y, p, segments={"g": group}, sections=["segments"])
+    report = make_report(y, p, segments={"g": group}, sections=["segments"])
     (left_out,) = _found(report, "left_out")
     assert (left_out.facts["reason"], left_out.facts["names"]) == ("small", ["small (100)"])
     assert _column(_table(report, "segments", "segments-1-1"), "segment") == ["large"]
@@ -828,7 +828,7 @@ def test_small_segments_are_left_out_and_named():
 
 def test_no_segment_large_enough_is_said():
     _, y, _, p = _law(300)
-    report = summarize(y, p, segments=np.arange(300) // 20, sections=["segments"])
+    report = make_report(y, p, segments=np.arange(300) // 20, sections=["segments"])
     assert [(one.kind, one.n) for one in report["segments"].lead] == [("segments_too_small", 100)]
 
 
@@ -840,7 +840,7 @@ def test_three_classes():
     P = rng.dirichlet(np.full(3, 2.0), 300)
     y = np.array(["x", "y", "z"])[(P.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)]
     sections = ["verdict", "calibration", "recalibration", "decisions", "method"]
-    report = summarize(y, pl.DataFrame(P, schema=["x", "y", "z"]), sections=sections)
+    report = make_report(y, pl.DataFrame(P, schema=["x", "y", "z"]), sections=sections)
     classes = _table(report, "calibration", "classes")
     assert _column(classes, "class") == ["x", "y", "z"]
     assert _column(classes, "observed") == pytest.approx([np.mean(y == label) for label in "xyz"])
@@ -853,9 +853,9 @@ def test_three_classes():
 
 def test_two_reports_are_identical_whatever_the_number_of_processes():
     X, y, _, p = _law(100)
-    one, other = (summarize(y, p, X, cv=2, n_jobs=jobs, sections=["verdict"]) for jobs in (None, 2))
+    one, other = (make_report(y, p, X, cv=2, n_jobs=jobs, sections=["verdict"]) for jobs in (None, 2))
     assert one.to_json() == other.to_json()
-    assert summarize(y, p, X, cv=2, random_state=1, sections=["verdict"]).to_json() != one.to_json()
+    assert make_report(y, p, X, cv=2, random_state=1, sections=["verdict"]).to_json() != one.to_json()
 
 
 def test_maps_that_tie_stand_in_the_order_they_were_tried(monkeypatch):
@@ -866,7 +866,7 @@ def test_maps_that_tie_stand_in_the_order_they_were_tried(monkeypatch):
     tied = [name for name in reversed(_map_trials.TRIED[True]) if name != "selected"]
     judge = _map_trials.judge_candidate
     monkeypatch.setattr(_map_trials, "judge_candidate", lambda *given: replace(judge(*given), loss=0.5, difference=0.1))
-    table = _table(summarize(y, p, calibrators=tied, sections=["recalibration"]), "recalibration", "recalibration")
+    table = _table(make_report(y, p, calibrators=tied, sections=["recalibration"]), "recalibration", "recalibration")
     assert _column(table, "map")[1:] == tied
 
 
@@ -874,26 +874,26 @@ def test_a_sample_says_what_its_arrays_say(law):
     X, y, q, p = (column[:400] for column in law)
     rows = {"X": X, "segments": {"g": X[:, 1] > 0.5}, "sample_weight": np.where(X[:, 0] > 0.9, 0.0, 1.0)}
     how = {"sections": ["verdict", "segments", "method"], "loss": "log", "cv": 2}
-    plain = summarize(y, {"p": p, "q": q}, **how, **rows)
-    assert summarize(Sample.of(y, {"p": p, "q": q}, **rows), **how).to_json() == plain.to_json()
+    plain = make_report(y, {"p": p, "q": q}, **how, **rows)
+    assert make_report(Sample.of(y, {"p": p, "q": q}, **rows), **how).to_json() == plain.to_json()
     assert [one.n for one in _found(plain, "zero_weight")] == [int((X[:, 0] > 0.9).sum())]
 
 
 def test_frames_of_every_kind_say_the_same(law):
     X, y, _, p = (column[:300] for column in law)
-    plain = summarize(y, {"m": p}, X, cv=2, sections=["verdict"]).headline
+    plain = make_report(y, {"m": p}, X, cv=2, sections=["verdict"]).headline
     for kind, frame, column in (
         ("pandas", pd.DataFrame(X), pd.Series),
         ("polars", pl.DataFrame(X, schema=["0", "1"]), pl.Series),
     ):
-        report = summarize(column(y), {"m": column(p)}, frame, cv=2, sections=["verdict"])
+        report = make_report(column(y), {"m": column(p)}, frame, cv=2, sections=["verdict"])
         assert report.headline == plain, kind
 
 
 def test_labels_of_every_kind_say_the_same_and_the_map_keeps_its_direction(law):
     _, y, _, p = law
-    words = summarize(np.where(y == 1, "bad", "good"), p, pos_label="bad", sections=["verdict", "recalibration"])
-    plain = summarize(y, p, sections=["verdict", "recalibration"])
+    words = make_report(np.where(y == 1, "bad", "good"), p, pos_label="bad", sections=["verdict", "recalibration"])
+    plain = make_report(y, p, sections=["verdict", "recalibration"])
     assert words.headline == plain.headline
     map_ = words.models["model"].map
     assert map_.calibrate([0.2, 0.8])[0] < map_.calibrate([0.2, 0.8])[1]
@@ -917,17 +917,17 @@ def test_labels_of_every_kind_say_the_same_and_the_map_keeps_its_direction(law):
 def test_bad_input_is_refused_in_words(arguments, words):
     _, y, _, p = _law(200)
     with pytest.raises(InputError) as caught:
-        summarize(y, p, **arguments)
+        make_report(y, p, **arguments)
     assert words in str(caught.value)
 
 
 def test_no_model_no_rows_one_class():
     with pytest.raises(InputError, match="y_proba must hold at least one model"):
-        summarize([0, 1], {})
+        make_report([0, 1], {})
     with pytest.raises(InputError, match="must not be empty"):
-        summarize([], [])
+        make_report([], [])
     with pytest.raises(InputError, match="must hold at least two classes"):
-        summarize(np.zeros(50, int), np.linspace(0.1, 0.9, 50))
+        make_report(np.zeros(50, int), np.linspace(0.1, 0.9, 50))
 
 
 def test_make_report_writes_once_and_checks_first(tmp_path, law):

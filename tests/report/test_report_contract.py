@@ -17,7 +17,7 @@ from scoreprism._findings import sentences
 from scoreprism._findings.finding import KINDS
 from scoreprism.cli import main
 from scoreprism.exceptions import InputError, ScoreprismWarning
-from scoreprism.report import summarize, summarize_sums
+from scoreprism.report import make_report
 
 FOUR = ("logistic", "forest", "average", "stacking")
 
@@ -116,7 +116,7 @@ def test_a_share_beyond_one_is_refused(slight):
     for share in ("1", "-0.1", "nan"):
         assert "--min-gain" in call("diagnose", *slight, "--min-gain", share, code=2).stderr
     with pytest.raises(InputError, match="min_gain"):
-        summarize([0, 1] * 20, [0.3, 0.6] * 20, min_gain=1.5)
+        make_report([0, 1] * 20, [0.3, 0.6] * 20, min_gain=1.5)
 
 
 # ── nobody reads a sentence ─────────────────────────────────────────────────────────────────────────
@@ -143,7 +143,7 @@ def _sums():
 def one_model():
     x, y, _, bold = law()
     time = np.arange(y.size) // 200
-    return summarize(y, bold, x, segments={"side": x[:, 1] > 0}, time=time, loss="log", cv=2, calibrators=["platt"])
+    return make_report(y, bold, x, segments={"side": x[:, 1] > 0}, time=time, loss="log", cv=2, calibrators=["platt"])
 
 
 def several_models():
@@ -151,7 +151,7 @@ def several_models():
     weight = np.where(np.arange(y.size) < 50, 0.0, 1.0)
     sections = ["verdict", "calibration", "recalibration", "segments", "models"]
     scores = {"bold": bold, "q": q, "hard": np.clip(np.round(bold), 0.05, 0.95)}
-    return summarize(y, scores, segments={"side": x[:, 1] > 0}, sample_weight=weight, sections=sections, cv=2,
+    return make_report(y, scores, segments={"side": x[:, 1] > 0}, sample_weight=weight, sections=sections, cv=2,
                      calibrators=["platt"])  # fmt: skip
 
 
@@ -159,13 +159,13 @@ def infinite_loss():
     x, y, q, bold = law()
     wrong = bold.copy()
     wrong[np.flatnonzero(y == 1)[:3]] = 0.0
-    return summarize(
+    return make_report(
         y, {"bad": wrong, "q": q}, segments={"side": x[:, 1] > 0}, sections=["verdict", "segments", "models"]
     )
 
 
 def from_sums():
-    return summarize_sums(_sums())
+    return make_report(_sums())
 
 
 def numbers(report):
@@ -264,7 +264,7 @@ def test_exit_codes_do_not_depend_on_words(here, monkeypatch, gate, code):
 
 def test_a_report_says_which_schema_it_follows():
     _, y, _, bold = law(300)
-    report = summarize(y, bold, loss="log", sections=["verdict"])
+    report = make_report(y, bold, loss="log", sections=["verdict"])
     schema = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text(encoding="utf-8"))
     assert report.to_dict()["schema_version"] == schema["properties"]["schema_version"]["const"] == 2
     held = report.to_dict()["models"]["model"]["losses"]["log"]["decomposition"]
@@ -277,7 +277,7 @@ def test_decompositions_of_another_schema_are_refused_by_their_version():
     assert Decomposition.from_json(json.dumps(data)).n == 300
     with pytest.raises(InputError, match="3"):
         Decomposition.from_json(json.dumps({**data, "schema_version": 3}))
-    report = summarize(y, bold, loss="log", sections=["verdict"]).to_json()
+    report = make_report(y, bold, loss="log", sections=["verdict"]).to_json()
     with pytest.raises(InputError):
         Decomposition.from_json(report)  # which is not one
 
@@ -288,7 +288,7 @@ def test_decompositions_of_another_schema_are_refused_by_their_version():
 def test_rows_and_sums_have_the_same_sections_and_columns():
     x, y, q, bold = law(1600)
     month = np.arange(1600) // 400
-    rows = summarize(
+    rows = make_report(
         y, {"bold": bold, "q": q}, segments={"side": x[:, 1] > 0}, time=month,
         sections=["verdict", "calibration", "segments", "method"],
     )  # fmt: skip

@@ -77,13 +77,13 @@ def _is_ours(path: Path) -> bool:
 
 def _make_report(seed: int, jobs: int | None) -> Report:
     from scoreprism.datasets import load_german_credit
-    from scoreprism.report import summarize
+    from scoreprism.report import make_report
 
     say("training a logistic regression and a forest on 500 applicants …")
     rows = example_predictions()
     say(f"evaluating them, their average and a stack of them on the other {rows.height} …")
     features = rows.drop(TARGET, *SCORES)
-    return summarize(
+    return make_report(
         rows[TARGET], {name: rows[name] for name in SCORES}, features, segments={"housing": features["housing"]},
         random_state=seed, n_jobs=jobs, title="German credit: who will not pay back?",
         notes=[f"Data: {load_german_credit().attribution}"],

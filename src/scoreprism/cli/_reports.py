@@ -155,7 +155,7 @@ def make_report(
     if not isinstance(data, ReadSums):
         _require_enough(data.sample)
     say(f"seed: {given['seed']}")
-    from scoreprism.report import summarize, summarize_sums  # not before the file is found fit: it loads everything
+    from scoreprism.report import make_report as make  # not before the file is found fit: it loads everything
 
     options |= {
         "confidence_level": given["confidence"], "min_gain": given["min_gain"], "random_state": given["seed"],
@@ -163,10 +163,10 @@ def make_report(
     }  # fmt: skip
     if isinstance(data, ReadSums):
         sections = sections and [key for key in sections if key not in ("grouping", "models")]  # which need rows
-        made = summarize_sums(data.sums, loss=data.losses, sections=sections, **options)
+        made = make(data.sums, loss=data.losses, sections=sections, **options)
     else:
         options |= {"clip": given["clip"], "n_jobs": given["jobs"]}
-        made = summarize(data.sample, loss=given["losses"], sections=sections, **options)
+        made = make(data.sample, loss=given["losses"], sections=sections, **options)
     if kind != "recalibration":  # which shows no terms
         _say_floors(made)
     return replace(made, kind=kind)

@@ -1,7 +1,6 @@
-"""Reports: summarize() → Report → terminal, HTML, JSON or Markdown.
+"""Reports: make_report() → Report → terminal, HTML, JSON or Markdown.
 
-`make_report`, `summarize` and `summarize_sums` are loaded when they are first used:
-what a report is made of is light, making one is not.
+`make_report` is loaded when it is first used: what a report is made of is light, making one is not.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from scoreprism._document.model import Callout, Column, Document, Figure, Origin
 from scoreprism.report._report import SECTIONS, ModelResult, Report
 
 if TYPE_CHECKING:
-    from scoreprism.report._build import make_report, summarize, summarize_sums
+    from scoreprism.report._build import make_report
 
 __all__ = [
     "SECTIONS",
@@ -28,14 +27,12 @@ __all__ = [
     "Section",
     "Table",
     "make_report",
-    "summarize",
-    "summarize_sums",
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name in ("make_report", "summarize", "summarize_sums"):
-        from scoreprism.report import _build
+    if name == "make_report":
+        from scoreprism.report._build import make_report
 
-        return getattr(_build, name)
+        return make_report
     raise AttributeError(f"module 'scoreprism.report' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""summarize() and summarize_sums(): from predictions, or from sums over them, to a report."""
+"""make_report(): from predictions, or from sums over them, to a report."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _MAKERS: dict[str, Callable[[Case], Section | None]] = {
 SUMMED = ("verdict", "calibration", "segments", "method")
 
 
-def summarize(
-    y_true: ArrayLike | Sample,
+def make_report(
+    y_true: Any,
     y_proba: Any = None,
     X: Any = None,
     *,
-    loss: str | ProperLoss | Sequence[str | ProperLoss] = ("log", "brier"),
+    loss: str | ProperLoss | Sequence[str | ProperLoss] | None = None,
     q: ArrayLike | None = None,
     latent: ArrayLike | None = None,
     segments: Any = None,
@@ -75,35 +75,38 @@ def summarize(
     origin: Origin | None = None,
     notes: Sequence[str] = (),
     findings: Sequence[Finding] = (),
+    output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
 ) -> Report:
     """
-    Find out everything a report says.
+    A report on one or several models: what recalibration, a better model, or only better data can fix.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Sample
-        Outcomes; or everything that belongs to the rows, parsed already.
+    y_true : array-like of shape (n,), Sample, Sums, or mapping of str to Sums or sequence of Sums
+        Outcomes; everything that belongs to the rows, parsed already; or what `scoreprism.scale.aggregate` made, by
+        the name of the model (several of one model are sums of the same rows by different columns).
     y_proba : array-like, fitted classifier, or mapping of str to these
         Predicted probabilities of rows the model was not trained on; models by name, the first is the one in the
         headline. Classifiers are applied to `X`.
     X : array-like or frame of shape (n, p), optional
         Features: with them the loss splits into three terms.
-    loss : str, ProperLoss or sequence of these, default=("log", "brier")
-        Losses; sections that speak of one speak of the first.
+    loss : str, ProperLoss or sequence of these, optional
+        Losses; sections that speak of one speak of the first. Log loss and Brier by default, or those that were summed.
     q : array-like of shape (n,) or (n, K), optional
-        The law P(Y | X), where it is known.
+        P(Y | X), where it is known.
     latent : array-like of shape (n,) or (n, K), optional
-        The law P(Y | Z) of a latent state.
+        P(Y | Z) of a latent state.
     segments : mapping of str to array-like, frame or array-like, optional
-        Columns of labels; each group is decomposed by laws of its own.
+        Columns of labels; each segment is decomposed by itself.
     time : array-like of shape (n,), optional
         Times, or labels of periods that sort in their order.
     sample_weight : array-like of shape (n,), optional
         Weights.
     groups : array-like of shape (n,), optional
-        Clusters of rows that are not independent.
+        Groups of rows that are not independent.
     pos_label : label, optional
-        The label that 1-D probabilities speak of.
+        Positive class: `y_proba` is P(Y = pos_label).
     classes : array-like of shape (K,), optional
         Labels in column order.
     calibrators : sequence of str or Calibrator, optional
@@ -113,7 +116,7 @@ def summarize(
     cv : int, splitter or iterable, default=5
         Folds, as in `scoreprism.decompose`.
     clip : float, optional
-        Keep all laws at least this far from 0.
+        Keep all probabilities at least this far from 0.
     confidence_level : float, default=0.95
         Confidence level.
     min_gain : float, default=0.01
@@ -123,7 +126,7 @@ def summarize(
     n_jobs : int, optional
         Processes; the report does not depend on it.
     sections : sequence of str, optional
-        Which of `SECTIONS`; all by default.
+        Which of `SECTIONS`; all by default. Sums can fill "verdict", "calibration", "segments" and "method".
     title : str, optional
         Report title.
     origin : Origin, optional
@@ -132,49 +135,73 @@ def summarize(
         What was done to the data before, for the last section.
     findings : sequence of Finding
         What was found out about the data before: cautions stand in the verdict.
+    output : path, optional
+        Where to write it: a name that ends in .html, .json, .md, .csv or .txt.
+    overwrite : bool, default=False
+        Whether an existing file may be replaced.
 
     Returns
     -------
     Report
-        To be shown, saved, or asked.
+        It shows itself in notebooks; `Report.save` writes it.
 
     Examples
     --------
     >>> from scoreprism.datasets import CopulaLaw
     >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
-    >>> report = summarize(y, X[:, 0], sections=["verdict"])
-    >>> [section.title for section in report.sections]
-    ['Verdict']
+    >>> report = make_report(y, X[:, 0], sections=["verdict"])
+    >>> report.headline[:30]
+    'Of the log loss of model, 0.64'
+
+    From sums, where the rows are too many to be held:
+
+    >>> import polars as pl
+    >>> from scoreprism import scale
+    >>> rows = pl.LazyFrame({"y": y, "p": X[:, 0]})
+    >>> [section.key for section in make_report(scale.aggregate(rows, target="y", score="p")).sections]
+    ['verdict', 'calibration', 'method']
     """
-    asked = list(SECTIONS) if sections is None else [parse_choice(key, SECTIONS, "section") for key in sections]
+    if output is not None:
+        from scoreprism._core.atomic_files import require_writable
+
+        require_writable(output, overwrite=overwrite)
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         remedy = "It is printed in the report, so that anybody can make it again."
         refuse("`random_state` of a report must be a whole number", plain(random_state), remedy)
-    confidence, losses = (
-        parse_confidence(confidence_level),
-        parse_losses([loss] if isinstance(loss, (str, ProperLoss)) else loss),
-    )
-    maps = tuple(calibrators or ())
-    for name in maps:
-        get_calibrator(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say is said of each model
-        sample = Sample.of(
-            y_true, y_proba, X, q=q, latent=latent, segments=segments, time=time, sample_weight=sample_weight,
-            groups=groups, pos_label=pos_label, classes=classes,
-        )  # fmt: skip
-    clip = parse_clip(clip, sample.k)
-    case = fit_case(
-        sample, losses, level=confidence, seed=int(random_state), clip=clip, maps=maps,
-        cv=list(cv) if isinstance(cv, Iterator) else cv, n_jobs=n_jobs,
-    )  # fmt: skip
-    absent = sample.n_given - sample.n
-    left_out = [Finding("zero_weight", n=absent)] if absent else []
-    case = replace(
-        case, notes=tuple(notes), findings=(*findings, *left_out), min_gain=parse_share(min_gain, "min_gain")
-    )
-    folds = cv if isinstance(cv, int) else type(cv).__name__
-    return _build(case, asked, title, origin or Origin("memory", _digest(case), {}), {"clip": clip, "folds": folds})
+    confidence, share, seed = parse_confidence(confidence_level), parse_share(min_gain, "min_gain"), int(random_state)
+    given = [loss] if isinstance(loss, (str, ProperLoss)) else loss
+    of_rows = {
+        "q": q, "latent": latent, "segments": segments, "time": time, "sample_weight": sample_weight,
+        "groups": groups, "pos_label": pos_label, "classes": classes,
+    }  # fmt: skip
+    sums = _parse_sums(y_true)
+    if sums is not None:
+        asked = [parse_choice(key, SUMMED, "section of a report from sums") for key in sections or SUMMED]
+        _refuse_rows({"y_proba": y_proba, "X": X, **of_rows, "calibrators": calibrators, "clip": clip})
+        losses = parse_losses(list(next(iter(sums.values()))[0].settings.losses) if given is None else given)
+        case = _sum_case(sums, losses, level=confidence, seed=seed)
+        settings = case.first.sums.settings
+        choices = {"clip": settings.clip, "cells": settings.cells}
+    else:
+        asked = list(SECTIONS) if sections is None else [parse_choice(key, SECTIONS, "section") for key in sections]
+        losses, maps = parse_losses(("log", "brier") if given is None else given), tuple(calibrators or ())
+        for name in maps:
+            get_calibrator(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say is said of each model
+            sample = Sample.of(y_true, y_proba, X, **of_rows)
+        clip = parse_clip(clip, sample.k)
+        folds = list(cv) if isinstance(cv, Iterator) else cv
+        case = fit_case(sample, losses, level=confidence, seed=seed, clip=clip, maps=maps, cv=folds, n_jobs=n_jobs)
+        absent = sample.n_given - sample.n
+        findings = (*findings, *([Finding("zero_weight", n=absent)] if absent else []))
+        origin = origin or Origin("memory", _digest(case), {})
+        choices = {"clip": clip, "folds": cv if isinstance(cv, int) else type(cv).__name__}
+    case = replace(case, notes=tuple(notes), findings=tuple(findings), min_gain=share)
+    report = _build(case, asked, title, origin or Origin(), choices)
+    if output is not None:
+        report.save(output, overwrite=overwrite)
+    return report
 
 
 def fit_case(
@@ -279,140 +306,32 @@ def _digest(case: Case) -> str:
     return found.hexdigest()
 
 
-def make_report(
-    y_true: ArrayLike | Sample,
-    y_proba: Any = None,
-    X: Any = None,
-    *,
-    output: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-    **options: Any,
-) -> Report:
-    """
-    A report on one or several models: what recalibration, a better model, or only better data can fix.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,), or Sample
-        Outcomes; or everything that belongs to the rows, parsed already.
-    y_proba : array-like, fitted classifier, or mapping of str to these
-        Predicted probabilities of rows the model was not trained on, or models that are applied to `X`.
-    X : array-like or frame of shape (n, p), optional
-        Features.
-    output : path, optional
-        Where to write it: a name that ends in .html, .json, .md, .csv or .txt.
-    overwrite : bool, default=False
-        Whether an existing file may be replaced.
-    **options : object
-        Further arguments of `scoreprism.report.summarize`: ``loss``, ``segments``, ``time``, ``sample_weight`` …
-
-    Returns
-    -------
-    Report
-        It shows itself in notebooks; `Report.save` writes it.
-
-    Examples
-    --------
-    >>> from scoreprism.datasets import CopulaLaw
-    >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
-    >>> report = make_report(y, X[:, 0], sections=["verdict"])
-    >>> report.headline[:30]
-    'Of the log loss of model, 0.64'
-    """
-    if output is not None:
-        from scoreprism._core.atomic_files import require_writable
-
-        require_writable(output, overwrite=overwrite)
-    report = summarize(y_true, y_proba, X, **options)
-    if output is not None:
-        report.save(output, overwrite=overwrite)
-    return report
-
-
 # ── from sums ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def summarize_sums(
-    partials: Sums | Mapping[str, Sums | Sequence[Sums]],
-    *,
-    loss: str | ProperLoss | Sequence[str | ProperLoss] | None = None,
-    confidence_level: float = 0.95,
-    min_gain: float = MIN_GAIN,
-    random_state: int = 0,
-    sections: Sequence[str] | None = None,
-    title: str | None = None,
-    origin: Origin | None = None,
-    notes: Sequence[str] = (),
-    findings: Sequence[Finding] = (),
-) -> Report:
-    """
-    Find out everything a report says that sums can say.
-
-    Parameters
-    ----------
-    partials : Sums, or mapping of str to Sums or sequence of Sums
-        What `scoreprism.scale.aggregate` made, by the name of the model; several of one model are sums of the same
-        rows by different columns.
-    loss : str, ProperLoss or sequence of these, optional
-        Losses; those that were summed by default.
-    confidence_level : float, default=0.95
-        Confidence level.
-    min_gain : float, default=0.01
-        Share of the loss below which a gain is not worth a change.
-    random_state : int, default=0
-        Seed of drawn folds.
-    sections : sequence of str, optional
-        Which of "verdict", "calibration", "segments" and "method"; all by default.
-    title : str, optional
-        Report title.
-    origin : Origin, optional
-        Where the sums came from.
-    notes : sequence of str
-        What was done to the data before.
-    findings : sequence of Finding
-        What was found out about the data before.
-
-    Returns
-    -------
-    Report
-        To be shown, saved, or asked.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import polars as pl
-    >>> from scoreprism import scale
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(5000)
-    >>> rows = pl.LazyFrame({"y": (rng.random(5000) < p**2).astype(int), "p": p})
-    >>> report = summarize_sums(scale.aggregate(rows, target="y", score="p"))
-    >>> [section.key for section in report.sections]
-    ['verdict', 'calibration', 'method']
-    """
-    asked = [parse_choice(key, SUMMED, "section of a report from sums") for key in sections or SUMMED]
-    given = _named_sums(partials)
-    several = list(loss) if isinstance(loss, (list, tuple)) else [loss]
-    losses = parse_losses(list(next(iter(given.values()))[0].settings.losses) if loss is None else several)  # type: ignore[arg-type]
-    confidence = parse_confidence(confidence_level)
-    subjects: dict[str, SumSubject] = {}
-    for name, sums in track(given.items(), len(given), "models"):
-        subjects[name] = fit_sums(name, sums, losses, confidence, random_state)
-    share = parse_share(min_gain, "min_gain")
-    case = Case(subjects, losses, confidence, random_state, share, tuple(notes), tuple(findings))
-    settings = case.first.partial.settings
-    return _build(case, asked, title, origin or Origin(), {"clip": settings.clip, "cells": settings.cells})
-
-
-def _named_sums(partials: object) -> dict[str, tuple[Sums, ...]]:
-    """Sums by the name of their model."""
-    if isinstance(partials, Sums):
-        return {partials.settings.score: (partials,)}
-    if not isinstance(partials, Mapping) or not partials:
-        refuse("`partials` must be Sums, or a mapping of names to these", f"{partials!r}"[:80], "See scale.aggregate.")
-    found = {}
-    for name, given in partials.items():
-        sums = (given,) if isinstance(given, Sums) else tuple(given)
+def _parse_sums(given: object) -> dict[str, tuple[Sums, ...]] | None:
+    """Sums by the name of their model; None of rows."""
+    if isinstance(given, Sums):
+        return {given.settings.score: (given,)}
+    if not isinstance(given, Mapping):
+        return None
+    found = {str(name): (one,) if isinstance(one, Sums) else tuple(one) for name, one in given.items()}
+    for name, sums in found.items() or [("", ())]:
         if not sums or not all(isinstance(one, Sums) for one in sums):
-            refuse(f"the sums of {name!r} must be Sums", f"{given!r}"[:80], "See scale.aggregate.")
-        found[str(name)] = sums
+            refuse("`y_true` must be outcomes, or Sums by name", f"{given.get(name)!r}"[:80], "See scale.aggregate.")
     return found
+
+
+def _refuse_rows(arguments: Mapping[str, object]) -> None:
+    """Refuse what belongs to rows beside sums."""
+    wrong = [name for name, value in arguments.items() if value is not None]
+    if wrong:
+        refuse("a report from sums must not have arguments of rows", f"`{wrong[0]}`", "Pass it to scale.aggregate.")
+
+
+def _sum_case(sums: Mapping[str, tuple[Sums, ...]], losses: dict[str, ProperLoss], *, level: float, seed: int) -> Case:
+    """Fit the laws of every model to its sums."""
+    subjects: dict[str, SumSubject] = {}
+    for name, own in track(sums.items(), len(sums), "models"):
+        subjects[name] = fit_sums(name, own, losses, level, seed)
+    return Case(subjects, losses, level, seed)

@@ -76,7 +76,7 @@ def calibration(case: Case) -> Section:
         blocks += [Callout(one) for one in found]
     if case.has_rows and case.first.n > MANY:
         blocks.append(Callout(_MANY_ROWS))
-    if not case.has_rows and any(not model.partial.exact for model in case.models.values()):
+    if not case.has_rows and any(not model.sums.exact for model in case.models.values()):
         blocks.append(Callout(Finding("approximated", facts={"cells": True})))
     return Section("calibration", SECTIONS["calibration"], tuple(_find_lead(case)), tuple(blocks))
 

@@ -59,7 +59,7 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
     facts.append(("outcomes", ", ".join(f"{label}: {write_count(count)}" for label, count in counts)))
     if case.binary:
         facts.append(("scores are probabilities of", model.labels[1]))
-    facts += list(flatten(origin.details)) + ([] if case.has_rows else _sum_facts(model.partial))
+    facts += list(flatten(origin.details)) + ([] if case.has_rows else _sum_facts(model.sums))
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
     blocks: list[Block] = [facts_table(facts), *([] if case.has_rows else [_exactness(case)]), *_tables(case, model.k)]
     blocks += [Callout(one) for one in case.findings if one.severity == "provenance"]
@@ -85,26 +85,26 @@ def flatten(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, write_count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _sum_facts(partial: Sums) -> list[tuple[str, str]]:
-    settings = partial.settings
+def _sum_facts(sums: Sums) -> list[tuple[str, str]]:
+    settings = sums.settings
     facts = [("target", settings.target)]
     facts += [("weights", settings.sample_weight)] if settings.sample_weight is not None else []
     if settings.fold is None:
         return [*facts, ("folds", "drawn within cells: rows are treated as independent")]
     how = f"hash of {settings.fold}" if settings.fold_hash else f"column {settings.fold}"
-    return [*facts, ("folds", f"{len(partial.folds)}, from the {how}")]
+    return [*facts, ("folds", f"{len(sums.folds)}, from the {how}")]
 
 
 def _exactness(case: Case) -> Table:
     """What summing by cell did, beside what chance does."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
-        what = plural(model.partial.n_keys, "distinct score" if model.partial.exact else "cell")
+        what = plural(model.sums.n_keys, "distinct score" if model.sums.exact else "cell")
         for name, result in model.decompositions.items():
             error = min(result.std_error.values())
             moved = result.quantisation_error
             share = write_share(moved / error) if error > 0.0 and moved > 0.0 else "–"
-            bound = "0, exact" if model.partial.exact else write_amount(moved, 2)
+            bound = "0, exact" if model.sums.exact else write_amount(moved, 2)
             rows.append((case.label(model), name, what, bound, write_amount(error, 2), share))
     columns = [
         ("model", "model", "text"), ("loss", "loss", "text"), ("cells", "summed by", "text"),
@@ -123,7 +123,7 @@ def _references(case: Case) -> list[str]:
         return list(REFERENCES.values())
     keys = ["decomposition", "sufficiency", "holm"]
     keys += ["grouping"] if "grouping" in case.first.main.names else []
-    drift = case.first.partials[-1].settings.time is not None
+    drift = case.first.parts[-1].settings.time is not None
     return [*(REFERENCES[key] for key in keys), *_OF_SUMS, *([_OF_CHANGES] if drift else [])]
 
 

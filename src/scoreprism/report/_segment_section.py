@@ -115,8 +115,8 @@ def segments(case: Case, every: Mapping[str, Sequence[SegmentColumn]]) -> Sectio
 def _columns(case: Case, model: Subject) -> Iterator[SegmentColumn]:
     """Every column of segments, and the periods."""
     if isinstance(model, SumSubject):
-        for partial in model.partials:
-            yield from (_of_sums(case, model, partial, column) for column in partial.settings.keys)
+        for sums in model.parts:
+            yield from (_of_sums(case, model, sums, column) for column in sums.settings.keys)
         return
     assert isinstance(model, RowSubject)  # noqa: S101 - there are two kinds
     sample = model.sample
@@ -383,13 +383,13 @@ def choose_segments(
 # ── from sums ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_sums(case: Case, model: SumSubject, partial: Sums, column: str) -> SegmentColumn:
+def _of_sums(case: Case, model: SumSubject, sums: Sums, column: str) -> SegmentColumn:
     """Segments of one column that are large enough, by maps of their own; and what was left out."""
-    settings = partial.settings
+    settings = sums.settings
     is_time = column == settings.time
     about = column, f"{column}, in {settings.period}s" if is_time and settings.period else column, is_time
-    labels, codes = _code_segments(partial, column)
-    rows = np.stack([np.bincount(codes, partial.table["n"] * (partial.table["y"] == y), len(labels)) for y in (0, 1)])
+    labels, codes = _code_segments(sums, column)
+    rows = np.stack([np.bincount(codes, sums.table["n"] * (sums.table["y"] == y), len(labels)) for y in (0, 1)])
     last = MOST_PERIODS if is_time else None
     chosen, left_out = choose_segments([_name(label) for label in labels], rows, column, last=last)
     found: dict[Any, ScaledDecomposition] = {}
@@ -401,7 +401,7 @@ def _of_sums(case: Case, model: SumSubject, partial: Sums, column: str) -> Segme
         warnings.simplefilter("ignore", ScoreprismWarning)
         for i in track(chosen, len(chosen), f"maps by {column}"):
             label = MISSING if labels[i] is None else labels[i]
-            part = partial.select(**{column: labels[i]}).pool()
+            part = sums.select(**{column: labels[i]}).pool()
             try:
                 result = part.decompose(case.losses[case.loss], random_state=case.seed, floor=floor)
             except ScoreprismError as error:
@@ -423,14 +423,14 @@ def _rate_sums(cells: SummedScores, level: float) -> Rates:
     return Rates.of(sums, level)
 
 
-def _code_segments(partial: Sums, column: str) -> tuple[list[Any], Any]:
+def _code_segments(sums: Sums, column: str) -> tuple[list[Any], Any]:
     """Labels of a column in order, and the place of each line's label among them."""
-    place = partial.settings.keys.index(column)
-    values = [key[place] for key in partial.segments]
+    place = sums.settings.keys.index(column)
+    values = [key[place] for key in sums.segments]
     labels = sorted(set(values), key=key_order)
     where = {label: i for i, label in enumerate(labels)}
     by_segment = np.array([where[value] for value in values], dtype=np.intp)
-    return labels, by_segment[partial.table["segment"].astype(np.intp)]
+    return labels, by_segment[sums.table["segment"].astype(np.intp)]
 
 
 def _name(label: Any) -> str:

@@ -44,23 +44,23 @@ class SumSubject(Subject):
     decompositions: Mapping[str, ScaledDecomposition]
     findings: tuple[Finding, ...]
     level: float
-    partials: tuple[Sums, ...]  # sums of the same rows, by different columns
+    parts: tuple[Sums, ...]  # sums of the same rows, by different columns
     has_rows = False
 
     @property
-    def partial(self) -> Sums:
+    def sums(self) -> Sums:
         """The sums that the whole comes from."""
-        return self.partials[0]
+        return self.parts[0]
 
     @cached_property
     def cells(self) -> SummedScores:
         """The score in cells."""
-        return SummedScores.of(self.partial)
+        return SummedScores.of(self.sums)
 
     @property
     def labels(self) -> list[str]:
         """The other class, and the one that scores speak of."""
-        event = self.partial.settings.pos_label
+        event = self.sums.settings.pos_label
         return ["0", "1"] if event is None else ["any other", str(event)]
 
     @property
@@ -71,7 +71,7 @@ class SumSubject(Subject):
     @property
     def n(self) -> int:
         """Rows that were summed."""
-        return int(self.partial.n)
+        return int(self.sums.n)
 
     @property
     def tests(self) -> list[TestResult]:
@@ -108,19 +108,17 @@ class SumSubject(Subject):
         return of_many(parts, self.main, bound.n)
 
 
-def fit_sums(
-    name: str, partials: tuple[Sums, ...], losses: dict[str, ProperLoss], level: float, seed: int
-) -> SumSubject:
+def fit_sums(name: str, parts: tuple[Sums, ...], losses: dict[str, ProperLoss], level: float, seed: int) -> SumSubject:
     """Fit the laws of one model to its sums; what is warned of is kept for the reader of the report."""
-    rows = {partial.n for partial in partials}
+    rows = {sums.n for sums in parts}
     if len(rows) > 1:
-        refuse("partials of one model must be sums of the same rows", f"{sorted(rows)} rows", "Sum them again.")
+        refuse("sums of one model must be of the same rows", f"{sorted(rows)} rows", "Sum them again.")
     with collect_findings() as said:
-        whole = partials[0].pool()
+        whole = parts[0].pool()
         first, *others = losses.items()
         main: Any = whole.decompose(first[1], random_state=seed)
         found = {first[0]: main} | {name: main.chain.decompose(loss) for name, loss in others}
-    return SumSubject(name, found, tuple(said), level, partials)
+    return SumSubject(name, found, tuple(said), level, parts)
 
 
 # ── cells ───────────────────────────────────────────────────────────────────────────────────────────
@@ -139,20 +137,20 @@ class SummedScores:
     exact: bool  # whether each is one score
 
     @classmethod
-    def of(cls, partial: Sums) -> SummedScores:
-        """The cells of a partial, over all of its folds, segments and periods."""
-        table = partial.pool().table
+    def of(cls, sums: Sums) -> SummedScores:
+        """The cells of sums, over all of its folds, segments and periods."""
+        table = sums.pool().table
         keys, place = np.unique(table["key"], return_inverse=True)
         where = (table["y"].astype(np.intp), place)
-        score = table["key"] * table["w"] if partial.exact else table["s"]
+        score = table["key"] * table["w"] if sums.exact else table["s"]
         n, w, w2, s = (np.zeros((2, keys.size)) for _ in range(4))
         for total, column in ((n, table["n"]), (w, table["w"]), (w2, table["w2"]), (s, score)):
             np.add.at(total, where, column)
         low, high = np.full((2, keys.size), np.inf), np.full((2, keys.size), -np.inf)
-        np.minimum.at(low, where, table["key"] if partial.exact else table["lo"])
-        np.maximum.at(high, where, table["key"] if partial.exact else table["hi"])
+        np.minimum.at(low, where, table["key"] if sums.exact else table["lo"])
+        np.maximum.at(high, where, table["key"] if sums.exact else table["hi"])
         ends = np.where(low > 1.0, high[::-1], low), np.where(high < 0.0, low[::-1], high)
-        return cls(n, w, w2, s, *ends, partial.exact)
+        return cls(n, w, w2, s, *ends, sums.exact)
 
     @property
     def mean(self) -> FloatArray:
