@@ -156,8 +156,9 @@ def _overlay(case: Case) -> Figure:
 
     how = "in bins" if curves[0].method == "bins" else "by isotonic regression"
     described = f"Observed event rate against predicted probability, {how}; on the diagonal they agree."
-    size = (5.0, 5.2 + 0.17 * max(len(curves) - 3, 0))  # the largest that is not scrolled on a phone
-    return figure("reliability", "Reliability of all models", described, draw, _curve_table(curves), size=size)
+    size = 5.0, 5.2  # the largest that is not scrolled on a phone
+    data, title = _curve_table(curves), "Reliability of all models"
+    return figure("reliability", title, described, draw, data, size=size, lines=len(curves))
 
 
 def _curve_table(curves: list[ReliabilityCurve]) -> Table:
@@ -204,9 +205,9 @@ def _classes(case: Case) -> Figure:
     """More than two classes: frequency and mean probability of each."""
     rows = []
     for model in case.models.values():
-        mean = np.average(model.law, axis=0, weights=model.weight)
-        weight = np.ones(model.n) if model.weight is None else model.weight
-        share = np.bincount(model.y, weight, model.k) / weight.sum()
+        mean = np.average(model.law, axis=0, weights=model.sample.weight)
+        weight = np.ones(model.n) if model.sample.weight is None else model.sample.weight
+        share = np.bincount(model.sample.y, weight, model.k) / weight.sum()
         rows += [
             (case.label(model), label, float(o), float(e))
             for label, o, e in zip(model.labels, share, mean, strict=True)
@@ -217,7 +218,7 @@ def _classes(case: Case) -> Figure:
     ]  # fmt: skip
     data = make_table("classes", "Classes: observed share and mean probability", columns, rows)
     model = case.first
-    most = np.argsort(-np.bincount(model.y, minlength=model.k), kind="stable")[:_CLASSES]
+    most = np.argsort(-np.bincount(model.sample.y, minlength=model.k), kind="stable")[:_CLASSES]
     curves = [
         reliability_curve(model.sample.one_vs_rest(k), random_state=case.seed, band=None, name=model.labels[k])
         for k in most

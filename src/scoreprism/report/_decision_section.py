@@ -132,14 +132,8 @@ def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
         NetBenefitDisplay(benefits).plot(ax)
 
     described = "Net benefit against the decision threshold, compared with acting on everyone and on no one."
-    return figure(
-        "net-benefit",
-        "Net benefit of acting on the score",
-        described,
-        draw,
-        data,
-        size=(4.8, 3.4 + 0.17 * max(len(benefits) - 3, 0)),
-    )
+    title = "Net benefit of acting on the score"
+    return figure("net-benefit", title, described, draw, data, size=(4.8, 3.4), lines=len(benefits))
 
 
 def _roc(case: Case) -> Figure:
@@ -157,11 +151,5 @@ def _roc(case: Case) -> Figure:
         RocDisplay(curves).plot(ax)
 
     described = f"Share of events found against share of false alarms. Area under the curve: {areas}."
-    return figure(
-        "roc",
-        "ROC curve: how well events are told from the rest",
-        described,
-        draw,
-        data,
-        size=(4.1, 4.3 + 0.17 * max(len(curves) - 3, 0)),
-    )
+    title = "ROC curve: how well events are told from the rest"
+    return figure("roc", title, described, draw, data, size=(4.1, 4.3), lines=len(curves))

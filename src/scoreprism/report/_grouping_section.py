@@ -178,9 +178,9 @@ def as_residual(model: RowSubject) -> Any:
     """What the calibrated score leaves over: of several classes, of the likeliest one."""
     calibrated = model.calibrated
     if calibrated.ndim == 1:
-        return model.y - calibrated
+        return model.sample.y - calibrated
     top = calibrated.argmax(axis=1)
-    return (model.y == top) - calibrated[np.arange(model.n), top]
+    return (model.sample.y == top) - calibrated[np.arange(model.n), top]
 
 
 def _features(case: Case, model: RowSubject, gains: list[tuple[Any, ...]], failed: int, number: int) -> Table:

@@ -26,6 +26,7 @@ def figure(
     *,
     size: tuple[float, float] = (6.4, 3.8),
     panels: Sequence[float] = (1.0,),
+    lines: int = 0,
 ) -> Figure:
     """A figure that is drawn when it is needed: `draw` gets axes (or several, of these heights) in the house style."""
 
@@ -34,7 +35,8 @@ def figure(
 
         with house_style(), warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say stands in the verdict
-            canvas = Canvas(figsize=size, layout="constrained")
+            height = size[1] + 0.17 * max(lines - 3, 0)  # more lines than these make the legend taller
+            canvas = Canvas(figsize=(size[0], height), layout="constrained")
             draw(canvas.subplots(len(panels), height_ratios=panels))
         return canvas
 

@@ -134,7 +134,7 @@ def _find_map(model: RowSubject) -> Finding:
     if model.k > 2:
         return Finding("map_chosen", **about, facts={**facts, "effect": "classes_kept" if kept else "classes_changed"})
     pair = model.law, fitted.calibrate(model.law)
-    before, after = (float(roc_auc_score(model.y, score, sample_weight=model.weight)) for score in pair)
+    before, after = (float(roc_auc_score(model.sample.y, score, sample_weight=model.sample.weight)) for score in pair)
     effect = "kept" if kept and not ties else "ties" if kept else "reversed"
     effect = "constant" if np.ptp(pair[1]) == 0.0 else effect
     return Finding("map_chosen", **about, facts={**facts, "effect": effect, "auc_before": before, "auc_after": after})
@@ -163,4 +163,4 @@ def _picture(models: Sequence[RowSubject]) -> Figure:
     high = max(float(np.quantile(model.law, 0.995)) for model in models)
     zoom = (0.0, 1.25 * high) if high < _CORNER else "auto"
     title = "The map of each model" if len(models) > 1 else f"The map for {models[0].name}"
-    return figure("maps", title, described, draw, data, size=(4.3, 3.9 + 0.17 * max(len(maps) - 3, 0)))
+    return figure("maps", title, described, draw, data, size=(4.3, 3.9), lines=len(maps))

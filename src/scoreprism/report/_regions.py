@@ -64,8 +64,8 @@ def find_regions(model: RowSubject, features: FeatureBlock, seed: int) -> list[R
     if n < FEW:
         return []
     table, conditions = readable(features.columns, feature_names(features.table))
-    residual = model.y - model.calibrated
-    weight = np.ones(n) if model.weight is None else model.weight
+    residual = model.sample.y - model.calibrated
+    weight = np.ones(n) if model.sample.weight is None else model.sample.weight
     found = _half(n, groups, seed)
     least = max(LEAST, n // 40)
     tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=least, random_state=0)
@@ -95,7 +95,7 @@ def _judge(model: RowSubject, rows: NDArray[Any], weight: FloatArray, words: str
     from scipy.special import stdtr
 
     share = weight[rows] / weight[rows].sum()
-    y, c = model.y[rows].astype(np.float64), model.calibrated[rows]
+    y, c = model.sample.y[rows].astype(np.float64), model.calibrated[rows]
     difference = float(share @ (y - c))
     off = share * (y - c - difference)
     if model.sample.groups is not None:

@@ -312,7 +312,7 @@ def _of_rows(case: Case, model: RowSubject, column: str, labels: NDArray[Any], e
     """Segments that are large enough, decomposed; and what was left out. Periods are `every` long."""
     about = column, f"{column}, in {every}" if every else column, bool(every)
     names, codes = np.unique(labels, return_inverse=True)
-    counts = np.stack([np.bincount(codes[model.y == c], minlength=names.size) for c in range(model.k)])
+    counts = np.stack([np.bincount(codes[model.sample.y == c], minlength=names.size) for c in range(model.k)])
     chosen, left_out = choose_segments(names.tolist(), counts, column)
     keep = np.flatnonzero(np.isin(codes, chosen))
     if not keep.size:
@@ -335,8 +335,8 @@ def _of_rows(case: Case, model: RowSubject, column: str, labels: NDArray[Any], e
 
 
 def _rate_rows(model: RowSubject, inside: NDArray[np.bool_], level: float) -> Rates:
-    y, score = model.y[inside].astype(float), model.law[inside]
-    weight = np.ones(y.size) if model.weight is None else model.weight[inside]
+    y, score = model.sample.y[inside].astype(float), model.law[inside]
+    weight = np.ones(y.size) if model.sample.weight is None else model.sample.weight[inside]
     sums = FloatSums(
         float(weight.sum()), float(weight @ y), float(weight @ score),
         lambda ratio: float(weight**2 @ (y - ratio * score) ** 2),

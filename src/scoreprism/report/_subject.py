@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -39,6 +38,9 @@ from scoreprism.metrics import MetricTable, evaluate
 from scoreprism.report._evidence import FULL as MANY
 from scoreprism.report._evidence import SOME, alpha_of, calibration_of, grouping_of
 from scoreprism.report._map_trials import CHOOSER, MapTable, judge_maps
+
+if TYPE_CHECKING:
+    from scoreprism.report._sum_subject import SumSubject
 
 #: Summaries of calibration, for two classes and for more.
 BINARY_METRICS = (
@@ -79,14 +81,13 @@ class Grade(NamedTuple):
     high: float
 
 
-class Subject(ABC):
-    """A model that is judged, by rows or by sums over them."""
+class BaseSubject:
+    """What models have in common, judged by rows or by sums over them."""
 
     name: str
     decompositions: Mapping[str, Decomposition]  # one per loss
     findings: tuple[Finding, ...]  # what was warned of on the way
     level: float  # confidence level
-    has_rows: bool = True  # whether rows are known, or only sums over them
 
     @property
     def main(self) -> Decomposition:
@@ -98,74 +99,9 @@ class Subject(ABC):
         found = self.decompositions[loss]
         return found._stand_in or found
 
-    @property
-    @abstractmethod
-    def calibration(self) -> TestResult:
-        """Is it calibrated?"""
 
-    @property
-    @abstractmethod
-    def tests(self) -> list[TestResult]:
-        """All tests of calibration, and of what features add."""
-
-    @property
-    @abstractmethod
-    def metrics(self) -> MetricTable:
-        """Summaries of calibration and discrimination."""
-
-    @property
-    @abstractmethod
-    def reliability(self) -> ReliabilityCurve:
-        """Observed rates against scores, with a band."""
-
-    @abstractmethod
-    def grades(self) -> list[Grade]:
-        """Grades of the score: its values where they are few, else bins."""
-
-    @property
-    @abstractmethod
-    def n(self) -> int:
-        """Rows that are judged."""
-
-    @property
-    @abstractmethod
-    def labels(self) -> list[str]:
-        """The classes, in words."""
-
-    @property
-    @abstractmethod
-    def outcomes(self) -> IntArray:
-        """Rows of each class, those without weight left out."""
-
-    @property
-    def grouping(self) -> TestResult | None:
-        """Do features know more than the score? None where that was not tested."""
-        return None
-
-    @property
-    def untested(self) -> Finding | None:
-        """Why there is no test of grouping, where features were given."""
-        return None
-
-    @property
-    def clustered(self) -> bool:
-        """Whether rows come in groups."""
-        return False
-
-    @property
-    def k(self) -> int:
-        """Number of classes."""
-        return 2
-
-    @property
-    def certain(self) -> int:
-        """Rows whose score is 0 or 1, which have no log-odds."""
-        return 0
-
-    @property
-    def origins(self) -> list[Finding]:
-        """Where its laws came from."""
-        return [one for one in self.main.findings if one.severity in ("provenance", "caution")]
+#: A model, by its rows or by sums over them: both have the same tests, metrics, curve and grades.
+Subject: TypeAlias = "RowSubject | SumSubject"
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +186,7 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class RowSubject(Subject):
+class RowSubject(BaseSubject):
     """A model whose rows are known: its laws, and what is asked of them."""
 
     name: str
@@ -279,16 +215,6 @@ class RowSubject(Subject):
     def sample(self) -> Sample:
         """The rows that are judged."""
         return self.chain.sample
-
-    @property
-    def y(self) -> IntArray:
-        """Codes of the outcomes."""
-        return self.sample.y
-
-    @property
-    def weight(self) -> FloatArray | None:
-        """Weights."""
-        return self.sample.weight
 
     @property
     def n(self) -> int:
@@ -333,7 +259,7 @@ class RowSubject(Subject):
     @property
     def outcomes(self) -> IntArray:
         """Rows of each class."""
-        return np.bincount(self.y, minlength=self.k)
+        return np.bincount(self.sample.y, minlength=self.k)
 
     @cached_property
     def calibration(self) -> TestResult:
@@ -443,14 +369,14 @@ class RowSubject(Subject):
     def map(self) -> Calibrator:
         """The map to deploy, fitted on all rows; of two classes, 1 is the one that scores speak of."""
         classes = self.sample.classes
-        labels = self.y if classes is None or self.k == 2 else classes[self.y]
+        labels = self.sample.y if classes is None or self.k == 2 else classes[self.sample.y]
         wanted = self.maps.honest if self.maps_asked else CHOOSER
         asked = [clone(get_calibrator(one)) for one in self.maps_asked] or [SelectedCalibrator(random_state=self.seed)]
         chosen: Calibrator = next(one for one in asked if one.name == wanted)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ContradictedOrderWarning)  # the section says it
             warnings.simplefilter("ignore", ScoreOrderWarning)  # said of the sample, by the names of its labels
-            chosen.fit(self.map_input, labels, sample_weight=self.weight)
+            chosen.fit(self.map_input, labels, sample_weight=self.sample.weight)
         if classes is not None and self.k == 2 and chosen.provenance_ is not None:
             named = tuple(str(label) for label in classes.tolist())  # what the codes 0 and 1 stand for
             chosen.provenance_ = replace(chosen.provenance_, labels=named)

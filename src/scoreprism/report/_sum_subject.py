@@ -23,7 +23,7 @@ from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable
 from scoreprism.metrics._estimate import Estimate, Wald
 from scoreprism.report._evidence import from_bound, of_many
-from scoreprism.report._subject import DECILES, EDGE, GRADES, Grade, Subject
+from scoreprism.report._subject import DECILES, EDGE, GRADES, BaseSubject, Grade
 from scoreprism.scale import ScaledDecomposition, Sums
 
 #: Bins of a histogram.
@@ -37,7 +37,7 @@ _LEAST = 50
 
 
 @dataclass(frozen=True, eq=False)
-class SumSubject(Subject):
+class SumSubject(BaseSubject):
     """A model of which sums over rows are known."""
 
     name: str
@@ -45,7 +45,8 @@ class SumSubject(Subject):
     findings: tuple[Finding, ...]
     level: float
     parts: tuple[Sums, ...]  # sums of the same rows, by different columns
-    has_rows = False
+    #: Of two classes; what features add, groups of rows and single scores are not known.
+    k, certain, clustered, grouping, untested = 2, 0, False, None, None
 
     @property
     def sums(self) -> Sums:
@@ -62,6 +63,11 @@ class SumSubject(Subject):
         """The other class, and the one that scores speak of."""
         event = self.sums.settings.pos_label
         return ["0", "1"] if event is None else ["any other", str(event)]
+
+    @property
+    def origins(self) -> list[Finding]:
+        """Where its laws came from."""
+        return [one for one in self.main.findings if one.severity in ("provenance", "caution")]
 
     @property
     def outcomes(self) -> IntArray:
