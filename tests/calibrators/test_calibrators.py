@@ -896,7 +896,7 @@ def test_the_default_keeps_the_order_where_the_data_contradict_it_and_says_so():
     assert str(caught[0].message) == (
         "The data contradict the order of the scores: out of fold, kernel, which may reverse it, has a log loss "
         f"{found['gain']:.2g} lower (standard error {found['std_error']:.2g}) than the best map that keeps it. "
-        "The order is kept; pass order='any' to follow them."
+        "The order is kept; pass order='any' to follow the data."
     )
     assert kept.contradiction == caught[0].message.finding
     assert (kept.contradiction.kind, kept.contradiction.subject) == ("order_contradicted", "kernel")

@@ -370,7 +370,7 @@ def test_zeros_and_ones():
     y, s = binary()
     s[:3], y[:3] = 0.0, [0, 0, 1]
     found = map_inference(y, s, calibrator="platt")
-    assert found.notes == ("3 rows with scores of 0 or 1 were read as the calibrator reads them.",)
+    assert found.notes == ("3 rows with a score of 0 or 1 were read as the calibrator reads such scores.",)
     assert math.isinf(found.summary("reliability").plugin)
     assert math.isnan(found.summary("reliability").interval.low)
     for result in (found, found.summary("reliability"), found.calibrate([0.0, 0.5, 1.0])):

@@ -298,8 +298,8 @@ def test_a_level_that_predicts_worse_is_called_out():
     [found] = d.findings
     assert (found.kind, found.term, found.subject) == ("not_calibrated_version", "reliability", "C")
     assert found.text == (
-        "Level C predicts worse than S itself, beyond chance: it is not a calibrated version of it, and a reliability "
-        "of zero says no more than that."
+        "Level C predicts significantly worse than S itself: it is not a calibrated version of it, and a reliability "
+        "of 0 means no more than that."
     )
     few = Chain(y, [Level("S", q), Level("C", q)], groups=np.arange(200) // 20).decompose("brier")
     assert [(one.kind, one.n) for one in few.findings] == [("few_units", 10)]

@@ -210,7 +210,7 @@ def test_infinite_losses_stay_infinite(monkeypatch, numba):
     if numba:
         pytest.importorskip("numba", reason='python -m pip install -e ".[fast]"')
     monkeypatch.setattr(_ranked, "WORTH_LOADING", 0 if numba else 1 << 60)
-    with pytest.warns(InfiniteLossWarning, match=r"^The log loss is infinite: .* in 1 of 4 rows \(row 0\)"):
+    with pytest.warns(InfiniteLossWarning, match=r"^The log loss is infinite: in 1 of 4 rows \(row 0\)"):
         result = corp_bootstrap([1, 0, 1, 0], [0.0, 0.3, 0.8, 0.9], n_resamples=50, random_state=0)
     reliability, resolution, uncertainty = result.replicates.T
     assert 0 < np.isinf(reliability).sum() < 50

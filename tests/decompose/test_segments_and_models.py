@@ -261,7 +261,7 @@ def test_rows_needed():
     first = d.summary().findings[0]
     assert first.kind == "no_miscalibration"
     assert first.n == pytest.approx(needed, rel=0.1)
-    assert f" About {first.n:,} rows would establish the estimated gain." in first.text
+    assert f" It would take about {first.n:,} rows to establish the estimated gain." in first.text
 
 
 def test_summary_shows_the_bound_that_holds():
