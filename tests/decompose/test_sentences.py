@@ -116,7 +116,7 @@ def test_a_loss_without_a_curvature_says_what_its_end_assumes():
     assert first.facts["blind"]
     assert re.fullmatch(
         f"No significant miscalibration was found: recalibrating gains at most {AMOUNT} if the calibration curve is "
-        r"smooth\.( About [0-9,]+ rows would establish the estimated gain\.)? This loss does not see all miscalibration\.",
+        r"smooth\.( It would take about [0-9,]+ rows to establish the estimated gain\.)? This loss does not see all miscalibration\.",
         first.text,
     )
 
