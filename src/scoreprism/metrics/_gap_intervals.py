@@ -119,7 +119,7 @@ class GapInference(Inference):
             return 0.0, float(np.quantile(self.norm(noise, mass), 1.0 - 2.0 * tail))
 
         def below(t: float) -> float:
-            return float((self.norm(t * gap + noise, mass) <= centre * WITHIN).mean())
+            return float(self.norm.is_within(t * gap + noise, mass, centre * WITHIN).mean())
 
         none = max(below(0.0), 1.0 / noise.shape[0])
         low = 0.0 if 1.0 - none >= tail else _crossing(lambda t: 1.0 - below(t) >= tail, 0.0, 1.0)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray
 
@@ -28,9 +29,15 @@ class Norm:
     least: int = 1
     #: How far the metric can go when Σ m|change of g| ≤ a number and no gap moves by more than 1; None: anywhere.
     reach: Callable[[float, FloatArray], float] | None = None
+    #: Whether the metric of each line is at most a number, where that is known sooner than the metric.
+    at_most: Callable[[FloatArray, FloatArray, float], NDArray[np.bool_]] | None = None
 
     def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
         return np.asarray(self.size(gap, mass))
+
+    def is_within(self, gap: FloatArray, mass: FloatArray, limit: float) -> NDArray[np.bool_]:
+        """Whether the metric of each line is at most `limit`."""
+        return self(gap, mass) <= limit if self.at_most is None else self.at_most(gap, mass, limit)
 
 
 #: Σ m|g|.
@@ -69,5 +76,13 @@ def quantile_norm(q: float) -> Norm:
         middle = 0.5 * (ranked[line, at] + ranked[line, after])
         return np.asarray(middle if gap.ndim == 2 else middle[0])
 
+    def at_most(gap: FloatArray, mass: FloatArray, limit: float) -> NDArray[np.bool_]:
+        """By the mass of smaller ones, which needs no order; lines where that is q itself are looked at."""
+        held = (np.abs(gap) <= limit) @ mass
+        found, exactly = held > q, np.abs(held - q) < 1e-11
+        if exactly.any():
+            found[exactly] = size(gap[exactly], mass) <= limit
+        return np.asarray(found)
+
     # the median of a curve through one to three events is nearly that of none: docs/metrics.md
-    return Norm(size, least=_MEDIAN if q <= 0.5 else 1)
+    return Norm(size, least=_MEDIAN if q <= 0.5 else 1, at_most=at_most)
