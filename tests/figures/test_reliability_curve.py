@@ -363,7 +363,9 @@ def test_a_falling_event_rate_is_warned_of_and_has_a_band():
     s = rng.random(400)
     y = (rng.random(400) < 0.9 - 0.8 * s).astype(int)
     common = {"band": "confidence", "uniform": True, "n_resamples": 99, "random_state": 0}
-    with pytest.warns(RefutedShapeWarning, match=r"^Somewhere the event rate falls.* Use method='bins' or 'kernel'") as caught:
+    with pytest.warns(
+        RefutedShapeWarning, match=r"^Somewhere the event rate falls.* Use method='bins' or 'kernel'"
+    ) as caught:
         curve = reliability_curve(y, s, **common)
     assert caught[0].filename == __file__
     assert (curve.high - curve.low).min() > 0.02
