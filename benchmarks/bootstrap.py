@@ -17,12 +17,12 @@ FEW = 10
 
 def with_kernel(compiled, *arguments, **options):
     """The bootstrap with one kernel or the other, whatever is installed."""
-    installed = _ranked.available
-    _ranked.available = lambda: compiled
+    installed = _ranked.has_numba
+    _ranked.has_numba = lambda: compiled
     try:
         return corp_bootstrap(*arguments, **options)
     finally:
-        _ranked.available = installed
+        _ranked.has_numba = installed
 
 
 def cases() -> list[Case]:
@@ -49,7 +49,7 @@ def cases() -> list[Case]:
         return Case("bootstrap", name, ours, partial(refit, w), "scikit-learn refits", bar, 3, 1, FEW / RESAMPLES)
 
     found = [case("numpy", 1 / 10, compiled=False), case("numpy, weights", 1 / 10, compiled=False, w=weight)]
-    if _ranked.available():
+    if _ranked.has_numba():
         found += [case("numba", 1 / 60, compiled=True), case("numba, weights", 1 / 50, compiled=True, w=weight)]
     else:
         print('bootstrap  compiled kernel skipped: numba is missing; python -m pip install -e ".[fast]"')

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from scoreprism.curves import decision_loss
-from scoreprism.curves._decision_loss import DecisionRows, of_bounded_payoffs
+from scoreprism.curves._decision_loss import DecisionRows, find_payoff_loss
 from scoreprism.curves._threshold_lines import mean_divergences
 
 LEVEL, SEED = 0.95, 20
@@ -117,7 +117,7 @@ def truth(draw: Draw) -> tuple[float, float, float, np.ndarray]:
     best = int(values.argmax())
     some = np.concatenate([np.linspace(0, 1, 2001), both[[best]]])  # scores may all lie in a corner
     some = np.union1d(some, np.quantile(s, np.linspace(0, 1, 501)))
-    cdl = of_bounded_payoffs(some, np.maximum(line(some), line.before(some)))
+    cdl = find_payoff_loss(some, np.maximum(line(some), line.before(some)))
     return float(values[best]), float(both[best]), cdl, line(PERCENT)
 
 
@@ -143,7 +143,7 @@ def one_model(*, quick: bool) -> None:
                 cells = cells_of(y, s, np.full(n, 1 / n))
                 theta, place = cells.edges
                 upper = cells.upper(theta, LEVEL, place)
-                found.append((upper.max(), of_bounded_payoffs(theta, upper)))
+                found.append((upper.max(), find_payoff_loss(theta, upper)))
                 each += cells.upper(PERCENT, LEVEL) >= curve - 1e-12
             some = []
             for seed in range(fits if n <= 5000 else fits // 4):

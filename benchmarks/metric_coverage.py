@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from scoreprism import metrics
 from scoreprism.exceptions import UnavailableError
-from scoreprism.metrics._gap_curves import Residuals, fixed_point
+from scoreprism.metrics._gap_curves import Residuals, find_fixed_point
 from scoreprism.metrics._rows import parse_rows
 
 LEVEL, RESAMPLES, SEED = 0.95, 200, 11
@@ -150,7 +150,7 @@ def truths(law: Law) -> dict[str, float]:
         # P(S' < S) of an event at S and a non-event at S', each with its own density
         "auc": float((c * (np.cumsum(1 - c) - 0.5 * (1 - c))).sum() / max(c.sum() * (1 - c).sum(), 1e-300)),
     }
-    known["smece"] = fixed_point(Residuals(s, 4096).coefficients(gap / s.size))
+    known["smece"] = find_fixed_point(Residuals(s, 4096).coefficients(gap / s.size))
     known["debiased_ece"], known["debiased_rmsce"] = known["ece"], known["rmsce"]
     # the mean of Spiegelhalter's z over √n
     known["spiegelhalter_z"] = (gap * (1 - 2 * s)).mean() / np.sqrt(((1 - 2 * s) ** 2 * s * (1 - s)).mean())

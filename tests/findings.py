@@ -1,4 +1,4 @@
-"""What tests ask of findings, and how their sentences write numbers."""
+"""What tests ask of findings, how their sentences write numbers, and the closed tables of kinds and sentences."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from scoreprism import Finding
+from scoreprism._findings.finding import KINDS
+from scoreprism._findings.sentences import SENTENCES, STEPS, TOGETHER
+
+__all__ = ["KINDS", "SENTENCES", "STEPS", "TOGETHER", "amount", "select"]
 
 
 def select(findings: Iterable[Finding], *kinds: str) -> list[Finding]:

@@ -13,7 +13,7 @@ from benchmarks.scale_statistics.laws import LAWS
 from benchmarks.statistics.scenarios import SCORES, Draw, gauss, mean_q
 from scoreprism import scale
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._fitting.fitted_laws import between
+from scoreprism._fitting.fitted_laws import interpolate_laws
 from scoreprism.decomposition import Chain, Decomposition, Level
 from scoreprism.scale import Sums
 from scoreprism.scale._shift import _assess_map, _split
@@ -100,7 +100,7 @@ def _aggregate(law: str, n: int, seed: int, cells: int) -> Sums:
 def laws_at(chain: Chain, s: FloatArray, fold: IntArray) -> tuple[FloatArray, FloatArray]:
     """The law C of sums with a column of folds at other scores: out of fold, and of all models for the spread."""
     fits = chain.levels[1].fits
-    models, damped = (between(fits.cells.center, table[0], s) for table in (fits.law, fits.damped))
+    models, damped = (interpolate_laws(fits.cells.center, table[0], s) for table in (fits.law, fits.damped))
     return models[fold, np.arange(s.size)], damped
 
 

@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss
 
 from scoreprism import decompose
 from scoreprism._kernels.quadratic_program import solve_qp
-from scoreprism._maps.splines import Basis, Quadratic, choose_penalty
+from scoreprism._maps.spline_basis import Basis, Quadratic, choose_penalty
 from scoreprism._sample.folds import random_folds
 from scoreprism.calibrators import (
     BetaCalibrator,
@@ -548,7 +548,7 @@ def test_large_penalty_is_a_straight_line_platt_s():
 def test_sharing_rows_among_points_changes_nothing_that_matters(monkeypatch):
     s, y = sample(20_000)
     shared = MonotoneSplineCalibrator().fit(s, y)
-    monkeypatch.setattr("scoreprism._learners.spline_fit._MANY", 10**9)
+    monkeypatch.setattr("scoreprism._learners.penalised_splines._MANY", 10**9)
     exact = MonotoneSplineCalibrator(penalty=shared.penalty_).fit(s, y)
     grid = np.linspace(0.001, 0.999, 999)
     assert np.abs(shared.calibrate(grid) - exact.calibrate(grid)).max() < 1e-5

@@ -22,15 +22,13 @@ import pytest
 from click.testing import CliRunner
 
 import scoreprism
-from scoreprism import Finding
-from scoreprism._calibration_test.gate import judge_calibration
+from scoreprism import Finding, TestResult
 from scoreprism.calibrators import CALIBRATORS, PlattCalibrator, from_json
 from scoreprism.cli import COMMANDS, _output, main
 from scoreprism.cli._apply_map import neutralise_formulas
 from scoreprism.exceptions import InfiniteLossWarning
 from scoreprism.losses import LOSSES
-from scoreprism.report import Callout, Document, Section, make_report
-from scoreprism.report._judgement import judge_reliability
+from scoreprism.report import Callout, Document, ModelResult, Report, Section, make_report
 from tests.chains import decompose_losses
 
 ROOT = Path(__file__).parents[2]
@@ -560,7 +558,8 @@ def test_gates_on_bounds(file, data):
 
 def _gated(result, limit, on):
     """The gate that a model fails, or None."""
-    found = judge_reliability({"m": result}, limit, on, 0.95)
+    report = Report("report", "T", models={"m": ModelResult({"log": result})})
+    found = report.failed_gates(max_reliability=limit, gate_on=on)
     assert all(one.kind == "gate_reliability" for one in found)
     return found[0] if found else None
 
@@ -593,12 +592,15 @@ def test_gate_on_the_test_counts_models(file):
 
 
 def test_a_gate_without_a_number_fails():
-    assert [(one.kind, one.model) for one in judge_calibration({"a": math.nan, "b": 0.9}, 0.05)] == [
-        ("gate_unknown", "a")
-    ]
+    def failed(**pvalues):
+        tests = {name: TestResult(0.0, p, "min-p", "P(Y | S) = S", 100, 999) for name, p in pvalues.items()}
+        models = {name: ModelResult({}, {"calibration": test}) for name, test in tests.items()}
+        return Report("report", "T", models=models).failed_gates(max_pvalue=0.05)
+
+    assert [(one.kind, one.model) for one in failed(a=math.nan, b=0.9)] == [("gate_unknown", "a")]
     # Holm by hand: 0.01 of two hypotheses is 0.02, whatever became of the other test
-    failed = judge_calibration({"a": math.nan, "b": 0.01}, 0.05)[0]
-    assert (failed.kind, failed.model, failed.pvalue, failed.n) == ("gate_calibration", "b", 0.02, 2)
+    one = failed(a=math.nan, b=0.01)[0]
+    assert (one.kind, one.model, one.pvalue, one.n) == ("gate_calibration", "b", 0.02, 2)
 
 
 @pytest.mark.parametrize("on", ["estimate", "lower", "upper"])

@@ -19,22 +19,12 @@ import scoreprism
 from scoreprism import inference, metrics, scale
 from scoreprism.calibrators import CALIBRATORS
 from scoreprism.cli import _maps, _tests, main
-from scoreprism.cli._options import ENGINES, PERIODS, SCALE
 from scoreprism.cli._scale import is_at_scale
 from scoreprism.exceptions import InputError, ScoreOrderWarning
 from scoreprism.inference import CALIBRATION_TESTS, calibration_test
 from scoreprism.report import make_report
-from scoreprism.report._evidence import of_many
-from scoreprism.report._sum_subject import (
-    SummedScores,
-    curve_of,
-    distribution_of,
-    grades_of,
-    metrics_of,
-    spiegelhalter_of,
-)
-from scoreprism.scale._column_settings import PERIODS as PERIODS_OF_SCALE
-from scoreprism.scale._engines import ENGINES as ENGINES_OF_SCALE
+from scoreprism.report._score_sums import ScoreSums
+from scoreprism.report._subject import of_many
 from tests.conftest import spark_or_skip
 
 ROOT = Path(__file__).parents[2]
@@ -185,9 +175,9 @@ def test_summaries_from_cells_are_those_of_rows(table, column):
     inside = (s > 0) & (s < 1)
     frame = table.filter(pl.Series(inside))
     partial = scale.aggregate(frame, target="y", score=column, sample_weight="w")
-    cells, tolerance = SummedScores.of(partial), 1e-9 if partial.exact else 2e-4
+    tolerance = 1e-9 if partial.exact else 2e-4
     assert partial.exact == (column == "grade")
-    found = metrics_of(cells, 0.95)
+    found = make_report(partial, sections=["calibration"]).models[column].metrics
     y, s, w = y[inside], s[inside], w[inside]
     for name in ("calibration_slope", "auc"):
         truth = getattr(metrics, name)(y, s, sample_weight=w)
@@ -195,42 +185,47 @@ def test_summaries_from_cells_are_those_of_rows(table, column):
     slope = metrics.calibration_slope(y, s, sample_weight=w).interval(0.95)
     assert found.intervals["calibration_slope"].low == pytest.approx(slope.low, abs=10 * tolerance)
     area = metrics.auc(y, s).std_error
-    plain = metrics_of(SummedScores.of(scale.aggregate(frame, target="y", score=column)), 0.95)
-    assert plain.std_error["auc"] == pytest.approx(area, rel=0.02)
+    plain = make_report(scale.aggregate(frame, target="y", score=column), sections=["calibration"]).models[column]
+    assert plain.metrics.std_error["auc"] == pytest.approx(area, rel=0.02)
     ratio = metrics.observed_expected_ratio(y, s, sample_weight=w)
     assert float(found.estimates["observed_expected_ratio"]) == pytest.approx(float(ratio), rel=1e-12)
     z = calibration_test(y, s, method="spiegelhalter").statistic
-    own = spiegelhalter_of(SummedScores.of(scale.aggregate(frame, target="y", score=column)))
+    own = plain.tests["calibration"].components["spiegelhalter"]["statistic"]
     assert abs(own) == pytest.approx(abs(z), rel=1e-9 if partial.exact else 1e-4)
 
 
+def grades(sums):
+    """Rows of the table of grades, by the keys of its columns."""
+    table = make_report(sums, sections=["calibration"]).tables["grades-1"]
+    return [dict(zip((column.key for column in table.columns), row, strict=True)) for row in table.rows]
+
+
 def test_curves_and_grades_hold_every_row(table):
-    cells = SummedScores.of(scale.aggregate(table, target="y", score="p"))
+    sums = scale.aggregate(table, target="y", score="p")
     y, s = table["y"].to_numpy(), table["p"].to_numpy()
-    grades = grades_of(cells, 0.95)
-    assert sum(g.rows for g in grades) == len(y)
-    assert sum(g.rows * g.rate for g in grades) == pytest.approx(y.sum())
-    assert len(grades) == 10
-    curve = curve_of(cells, 0.95, "p")
+    found = grades(sums)
+    assert sum(g["rows"] for g in found) == len(y)
+    assert sum(g["rows"] * g["observed"] for g in found) == pytest.approx(y.sum())
+    assert len(found) == 10
+    cells = ScoreSums.of_sums(sums)
+    curve = cells.curve(0.95, "p")
     assert curve.weight @ curve.y == pytest.approx(y.mean())
     assert curve.weight @ curve.x == pytest.approx(s.mean())
     assert (curve.weight * len(y) >= 50 - 1e-6).all()
     assert (curve.low <= curve.y).all()
     assert (curve.y <= curve.high).all()
-    spread = distribution_of(cells, "p")
+    spread = cells.distribution("p")
     truth = np.histogram(s[y == 1], spread.edges)[0].cumsum() / len(y)
     assert np.abs(spread.events.cumsum() - truth).max() < 2e-3  # rows are spread over their cell
     assert (spread.events.sum(), spread.others.sum()) == pytest.approx((y.mean(), 1 - y.mean()))
 
 
 def test_every_distinct_score_is_a_grade(table):
-    cells = SummedScores.of(scale.aggregate(table, target="y", score="grade"))
-    values = dict(table.group_by("grade").agg(pl.col("y").mean()).iter_rows())
-    if len(values) <= 20:
-        assert {g.least: g.rate for g in grades_of(cells, 0.95)} == pytest.approx(values)
     few = table.with_columns(step=(pl.col("p") * 4).round() / 4)
-    grades = grades_of(SummedScores.of(scale.aggregate(few, target="y", score="step")), 0.95)
-    assert [g.least for g in grades] == sorted(few["step"].unique())
+    found = grades(scale.aggregate(few, target="y", score="step"))
+    values = few.group_by("step").agg(pl.col("y").mean()).sort("step")
+    assert [g["predicted"] for g in found] == pytest.approx(values["step"].to_list(), abs=1e-15)
+    assert [g["observed"] for g in found] == pytest.approx(values["y"].to_list())
 
 
 # ── sums that are kept ──────────────────────────────────────────────────────────────────────────────
@@ -323,14 +318,6 @@ def test_what_sums_cannot_do_is_refused_in_one_line(data, args, words):
 def test_wrong_calls(data, args, words):
     assert words in call("diagnose", *args, code=2).stderr
     assert words in call("report", *args, code=2).stderr
-
-
-def test_what_belongs_to_rows_is_said_for_every_such_option():
-    from scoreprism.cli._reports import report
-    from scoreprism.cli._scale import _OF_ROWS, _OF_SUMS, _SETTLED
-
-    names = {parameter.name for parameter in report.params}
-    assert {*_OF_ROWS, *_OF_SUMS, *_SETTLED} <= names
 
 
 def test_scores_that_rank_the_wrong_way_round(data, table):
@@ -520,8 +507,10 @@ def test_periods_that_are_numbers_are_in_their_order(table):
 
 
 def test_the_vocabulary_is_that_of_scale():
-    assert set(ENGINES) == {name for name, engine in ENGINES_OF_SCALE.items() if engine.scan is not None}
-    assert tuple(PERIODS) == tuple(PERIODS_OF_SCALE)
+    choices = {one.name: getattr(one.type, "choices", None) for one in main.get_command(None, "report").params}
+    assert set(choices["engine"]) == {name for name, engine in scale.ENGINES.items() if engine.scan is not None}
+    with pytest.raises(InputError, match=f"period must be one of {', '.join(choices['period'])}; got 'none'"):
+        scale.aggregate(rows(50), target="y", score="p", time="day", period="none")
 
 
 def test_the_methods_are_those_of_the_library():
@@ -532,11 +521,11 @@ def test_the_methods_are_those_of_the_library():
 
 
 def test_the_page_names_every_option():
-    from scoreprism.cli._reports import report
-
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8").partition("## At scale")[2]
-    own = {o.opts[0] for o in report.params if getattr(o, "section", "") == "At scale"} | {"--save-sums"}
-    assert len(own) == len(SCALE) + 1
+    own = {o.opts[0] for o in main.get_command(None, "report").params if getattr(o, "section", "") == "At scale"} | {
+        "--save-sums"
+    }
+    assert len(own) > 1
     assert own == set(re.findall(r"^\| `(--[a-z-]+)`", page, re.MULTILINE))
 
 
@@ -570,8 +559,8 @@ def test_rare_events_are_shown_with_digits_that_say_something():
     text = repr(partial.decompose(loss="brier"))
     assert "0.00000 " not in text
     assert "200,000 rows" in text
-    drawn = SummedScores.of(partial)
-    assert distribution_of(drawn, "s").events.size == 20_000
+    drawn = ScoreSums.of_sums(partial)
+    assert drawn.distribution("s").events.size == 20_000
 
 
 def test_a_page_on_periods_reads_well():

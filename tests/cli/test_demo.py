@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
 import scoreprism
 from scoreprism.cli import main
-from scoreprism.cli._demo import example_predictions
 
 
 @pytest.mark.slow
@@ -20,7 +20,8 @@ def test_demo(tmp_path, monkeypatch):
     for word in ("logistic", "forest", "average", "stacking", "recalibrat"):
         assert word in result.output
         assert word in page
-    rows = example_predictions()
+    assert CliRunner().invoke(main, ["demo", "--save-data", "rows.csv", "--quiet"]).exit_code == 0
+    rows = pl.read_csv("rows.csv")
     four = {name: rows[name] for name in ("logistic", "forest", "average", "stacking")}
     direct = scoreprism.compare(rows["default"], four, rows[:, 5:], random_state=0)["logistic"]
     assert f"{direct.risk:.4f}" in result.output

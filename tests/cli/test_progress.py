@@ -25,9 +25,19 @@ def test_a_bar_after_a_while_in_a_terminal(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(_progress, "PATIENCE", 0.01)
-    slow = (time.sleep(0.02) or i for i in range(4))
+    slow = (time.sleep(0.1) or i for i in range(4))
     assert list(track(slow, 4, "counting slowly")) == [0, 1, 2, 3]
     assert "counting slowly" in screen.getvalue()
+
+
+def test_a_single_long_step_has_a_bar_while_it_lasts(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(_progress, "PATIENCE", 0.01)
+    for _ in track([1], 1, "one long step"):
+        time.sleep(0.2)
+        assert "one long step" in screen.getvalue()
+        assert "100%" not in screen.getvalue()
 
 
 def test_quick_work_shows_nothing_in_a_terminal(monkeypatch):
@@ -51,19 +61,30 @@ def test_the_bar_goes_when_work_fails(monkeypatch):
         next(work)
 
 
+def wait_for(words, screen):
+    """A timer draws the bar: give it ten seconds to do so."""
+    end = time.monotonic() + 10.0
+    while words not in screen.getvalue() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert words in screen.getvalue()
+
+
 def test_work_inside_of_work_is_a_line_of_the_same_bar(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(_progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
     bars = []
-    made = _progress._bar
-    monkeypatch.setattr(_progress, "_bar", lambda: bars.append(made()) or bars[-1])
-    for _ in track(range(2), 2, "outer"):
-        assert list(track(range(3), 3, "inner")) == [0, 1, 2]
+    start = _progress._start_bar
+    monkeypatch.setattr(_progress, "_start_bar", lambda: bars.append(start()) or bars[-1])
+    for i in track(range(2), 2, "outer"):
+        wait_for("outer", screen)
+        for _ in track(range(1), 1, f"inner {i}"):
+            wait_for(f"inner {i}", screen)
+            assert [task.description for task in bars[0].tasks] == ["outer", f"inner {i}"]
         assert [task.description for task in bars[0].tasks] == ["outer"]
     assert len(bars) == 1
     assert bars[0].finished
-    assert _progress._SHOWN.bar is None
+    assert _progress._Line.bar is None
 
 
 def test_a_line_of_text_stands_above_the_bar(monkeypatch):
@@ -72,6 +93,7 @@ def test_a_line_of_text_stands_above_the_bar(monkeypatch):
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(_progress, "PATIENCE", -1.0)
     for i in track(range(3), 3, "counting"):
+        wait_for("counting", screen)
         with _progress.pause():
             print(f"line {i}", file=screen)
     for i in range(3):

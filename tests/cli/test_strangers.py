@@ -17,7 +17,7 @@ import pytest
 
 from scoreprism import scale
 from scoreprism._core.parquet_pages import verify_pages
-from scoreprism._core.source_files import doubt_about
+from scoreprism._core.source_files import doubt_file
 from scoreprism.cli import _demo, _sources
 from scoreprism.cli import _read_sample as reading
 from scoreprism.cli._read_sample import ReadOptions
@@ -125,7 +125,7 @@ def test_when_a_last_line_is_doubted(here, records, doubt):
     told = f"{doubt[:1].upper()}{doubt[1:]}: is the file complete?"
     assert found.doubts == ((told,) if doubt else ())
     # at scale only the tail of the file is read, and the words are the same
-    assert doubt_about("a.csv", "csv") == doubt
+    assert doubt_file("a.csv", "csv") == doubt
 
 
 def test_the_shortest_record_is_found_anywhere(here):

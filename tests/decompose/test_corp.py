@@ -207,7 +207,7 @@ def test_locating_many_scores_counts_the_cuts_up_to_each(low, step):
 def test_neighbouring_blocks_of_one_mean_are_one():
     """Means that differ by less than 1e-12 of themselves are one mean, rounded otherwise; both ends always stay."""
     edge = np.array([0, 2, 5, 9])
-    assert isotonic._without_ties(edge, np.array([0.2, 0.2 * (1 + 1e-14), 0.7])).tolist() == [0, 5, 9]
-    assert isotonic._without_ties(edge, np.array([0.2, 0.7, 0.7 * (1 + 1e-14)])).tolist() == [0, 2, 9]
-    assert isotonic._without_ties(edge, np.array([0.2, 0.2 * (1 + 1e-11), 0.7])).tolist() == [0, 2, 5, 9]
-    assert isotonic._without_ties(edge, np.array([0.0, 0.0, 0.0])).tolist() == [0, 9]
+    assert isotonic._join_ties(edge, np.array([0.2, 0.2 * (1 + 1e-14), 0.7])).tolist() == [0, 5, 9]
+    assert isotonic._join_ties(edge, np.array([0.2, 0.7, 0.7 * (1 + 1e-14)])).tolist() == [0, 2, 9]
+    assert isotonic._join_ties(edge, np.array([0.2, 0.2 * (1 + 1e-11), 0.7])).tolist() == [0, 2, 5, 9]
+    assert isotonic._join_ties(edge, np.array([0.0, 0.0, 0.0])).tolist() == [0, 9]

@@ -113,7 +113,7 @@ def test_the_compiled_kernel_equals_the_definition(compiled, monkeypatch, n, dec
     options = {"n_resamples": 12, "sample_weight": w, "random_state": 3}
     fast = corp_bootstrap(y, s, **options)
     assert np.array_equal(corp_bootstrap(y, s, **options, n_jobs=2).replicates, fast.replicates)
-    monkeypatch.setattr(_ranked, "available", lambda: False)
+    monkeypatch.setattr(_ranked, "has_numba", lambda: False)
     np.testing.assert_allclose(fast.replicates, corp_bootstrap(y, s, **options).replicates, rtol=0, atol=1e-13)
 
 
@@ -133,7 +133,14 @@ def test_the_compiled_kernel_finds_the_same_fit(compiled):
 
 def test_the_kernels_are_the_same_before_they_are_compiled(monkeypatch):
     """What numba compiles is Python: it is held to the definition where numba is not installed, too."""
-    functions = (_ranked._tally, _ranked._loss, _ranked._gather, _ranked._pool, _ranked._group, _ranked._thin)
+    functions = (
+        _ranked._tally,
+        _ranked._loss,
+        _ranked._sum_segments,
+        _ranked._pool,
+        _ranked._sum_groups,
+        _ranked._merge_groups,
+    )
     monkeypatch.setattr(_ranked, "_compiled", lambda: {function.__name__: function for function in functions})
     y, s = sample(300, seed=6, decimals=2)
     for weight in (None, np.random.default_rng(0).random(300)):

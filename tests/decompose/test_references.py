@@ -196,7 +196,7 @@ def test_mixing_weights_are_the_best():
     """Against scipy's SLSQP on the same convex problem."""
     rng = np.random.default_rng(0)
     hits = rng.random((3, 400)) ** np.array([[1.0], [0.5], [2.0]])
-    ours = members.mixing_weights(hits, None, steps=5000)
+    ours = members.find_mixing_weights(hits, None, steps=5000)
 
     def value(share):
         return -np.log(share @ hits).mean()

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from scoreprism import Chain, Level
 from scoreprism.curves import MurphyDecomposition, decision_loss, murphy_curve, murphy_decomposition
-from scoreprism.curves._decision_loss import DecisionRows, of_bounded_payoffs
+from scoreprism.curves._decision_loss import DecisionRows, find_payoff_loss
 from scoreprism.exceptions import InputError
 from scoreprism.report import make_report
 
@@ -88,7 +88,7 @@ def test_cdl_is_the_linear_program_over_all_bounded_scores():
     for _ in range(20):
         theta, loss = np.sort(rng.random(60)), rng.random(60) * rng.random()
         solved = linprog(-loss, A_ub=np.stack([1 - theta, theta]), b_ub=[1, 1], bounds=(0, None))
-        assert of_bounded_payoffs(theta, loss) == pytest.approx(-solved.fun, rel=1e-9)
+        assert find_payoff_loss(theta, loss) == pytest.approx(-solved.fun, rel=1e-9)
 
 
 def test_no_decision_with_payoffs_in_0_1_loses_more_than_the_cdl():

@@ -27,7 +27,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import scoreprism
-from scoreprism import Sample, corp_decomposition, decompose, scale
+from scoreprism import Sample, calibration_test, corp_decomposition, decompose, required_sample_size, scale
 from scoreprism.curves import (
     calibration_map,
     grouping_curve,
@@ -48,10 +48,11 @@ from scoreprism.displays import (
     TriptychDisplay,
     house_style,
 )
-from scoreprism.ensembles import recalibrate_stages, select_stage, stagewise_decomposition
+from scoreprism.ensembles import averaging_gap, recalibrate_stages, select_stage, stagewise_decomposition
 from scoreprism.exceptions import InputError
-from scoreprism.metrics import METRICS, evaluate
+from scoreprism.metrics import METRICS, ece, evaluate
 from scoreprism.pipelines import paired_comparison, pipeline_bootstrap, splits_summary
+from scoreprism.references import partition_lower_bound
 
 NAMES = ("logistic regression", "boosting", "forest", "net", "bayes", "neighbours", "spline", "ridge", "tree", "all")
 RANDOM = {"reliability", "triptych", "decomposition", "murphy-decomposition", "grouping"}
@@ -111,6 +112,14 @@ def result_of(kind, count):
         "paired-comparison": lambda: paired_comparison(table, baseline=methods[0], metric="raw", test_ratio=0.25),
         "splits": lambda: splits_summary(table),
         "drift": lambda: scale.decompose(rows, target="y", score="p", time="month", loss="brier").drift(),
+        "estimates": {
+            1: lambda: ece(y, stages[1]),
+            3: lambda: averaging_gap(y, list(stages.values())),
+            10: lambda: partition_lower_bound(y, stages[1], X, loss="brier"),
+        }.get(count),
+        "test": lambda: calibration_test(y, stages[1], method={1: "kuiper"}.get(count, "min-p"), n_resamples=99),
+        "sample-size": lambda: required_sample_size(reliability=0.1**count),
+        "contributions": lambda: decompose(y, stages[1], loss="brier").contributions(np.arange(600) % (count + 1)),
     }
     return makers[kind]()
 

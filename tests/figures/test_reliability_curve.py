@@ -457,7 +457,7 @@ def test_frames_dicts_and_words():
     assert (told["method"], told["confidence_level"], len(told["band_points"]["low"])) == ("isotonic", 0.9, 50)
     smooth = reliability_curve(y, s, method="spline", band="confidence", uniform=True, n_resamples=20)
     assert smooth.to_frame().columns == ["x", "y", "low", "high"]
-    assert smooth._about() == "spline, uniform 0.9 confidence band"
+    assert smooth._describe() == "spline, uniform 0.9 confidence band"
     none = reliability_curve(y, s, band=None)
     assert none.low is None
     with pytest.raises(InputError, match=r"^the curve must have a band; got band=None\. Ask for band='consistency'"):

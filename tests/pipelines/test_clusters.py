@@ -41,13 +41,13 @@ def dask(client):
 @pytest.fixture
 def spread(monkeypatch):
     """What was given to workers, and not done here."""
-    seen, original = [], workers._results
+    seen, original = [], workers._compute
 
     def noted(function, items, *rest):
         seen.append(len(items))
         return original(function, items, *rest)
 
-    monkeypatch.setattr(workers, "_results", noted)
+    monkeypatch.setattr(workers, "_compute", noted)
     return seen
 
 
@@ -125,12 +125,12 @@ def test_views_with_gaps_give_the_same_bits(kind):
 
 
 def whereabouts(_):
-    return os.getpid(), workers.worker_count(None)
+    return os.getpid(), workers.count_workers(None)
 
 
 def test_n_jobs_none_takes_the_configuration_and_one_stays_here(dask):
     cluster = set(dask.run(os.getpid).values())
-    assert workers.worker_count(None) == 2
+    assert workers.count_workers(None) == 2
     assert {pid for pid, _ in workers.run_all(whereabouts, range(8), None, "")} <= cluster
     assert {pid for pid, _ in workers.run_all(whereabouts, range(2), 1, "")} == {os.getpid()}
 
@@ -140,9 +140,9 @@ def test_what_a_worker_starts_stays_with_it(dask):
 
 
 def test_without_a_configuration_none_is_one():
-    assert workers.worker_count(None) == workers.worker_count(1) == 1
+    assert workers.count_workers(None) == workers.count_workers(1) == 1
     with parallel_config(n_jobs=3):
-        assert workers.worker_count(None) == 3
+        assert workers.count_workers(None) == 3
 
 
 class Heavy:
@@ -289,7 +289,7 @@ def test_ray_gives_the_same_bits():
     try:
         register_ray()
         with parallel_config(backend="ray", n_jobs=-1):
-            assert workers.worker_count(None) == 2
+            assert workers.count_workers(None) == 2
             assert np.array_equal(boot(), here[0])
             assert np.array_equal(split(), here[1])
             with pytest.raises(LostWorkerError, match="a worker process died"):

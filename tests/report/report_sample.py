@@ -6,10 +6,10 @@ import warnings
 from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure as Page
 from scipy.special import expit
 
 from scoreprism import Finding, decompose, decompose_by
-from scoreprism._document.svg import blank
 from scoreprism.curves import grouping_curve, murphy_decomposition, net_benefit, reliability_curve, roc_curve
 from scoreprism.datasets import load_german_credit
 from scoreprism.displays import (
@@ -38,6 +38,12 @@ from scoreprism.report import (
     Table,
     make_report,
 )
+
+
+def blank(width, height):
+    """Axes of a new figure that pyplot does not know."""
+    return Page(figsize=(width, height), layout="constrained").subplots()
+
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 #: What a column, a label or a file may be called.

@@ -7,9 +7,9 @@ import json
 import pickle
 import re
 import string
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,29 +20,17 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import scoreprism
-from scoreprism import Chain, Decomposition, Level, compare, decompose, scale
-from scoreprism._document.result_json import encode
-from scoreprism._findings import sentences
-from scoreprism._findings.finding import (
-    KINDS,
-    SEVERITIES,
-    Finding,
-    announce,
-    collect_findings,
-    doubts,
-    of_severity,
-    select,
-    settle,
-)
-from scoreprism._findings.sentences import SENTENCES, STEPS, say
-from scoreprism.decomposition._conclusions import draw_conclusions
+from scoreprism import Chain, Decomposition, Finding, Level, compare, decompose, scale
 from scoreprism.ensembles import aggregation_decomposition, select_stage
 from scoreprism.exceptions import InfiniteLossWarning, ScoreprismWarning
 from scoreprism.inference import calibration_test, corp_bootstrap
 from scoreprism.pipelines import pipeline_bootstrap
 from tests.chains import decompose_losses
+from tests.findings import KINDS, SENTENCES, STEPS, select
 
 SOURCE = Path(scoreprism.__file__).parent
+#: What a finding can be to its reader.
+SEVERITIES = {"action", "statement", "doubt", "caution", "provenance", "gate"}
 
 # ── one of each kind ────────────────────────────────────────────────────────────────────────────────
 
@@ -226,11 +214,20 @@ def test_every_kind_is_made_somewhere():
     assert sorted(KINDS.keys() - written) == []
 
 
+@cache
+def plain():
+    """A decomposition that finds nothing by itself."""
+    rng = np.random.default_rng(0)
+    q = rng.uniform(0.1, 0.9, 200)
+    levels = [Level("S", 0.5 * q + 0.25), Level("C", q), Level("Q", np.clip(q + rng.normal(0, 0.05, 200), 0.01, 0.99))]
+    return Chain((rng.random(200) < q).astype(int), levels).decompose("brier")
+
+
 @pytest.mark.parametrize("finding", EVERY)
 def test_a_finding_survives(finding):
-    """Plain objects, strict JSON and pickles give it back, and its sentence with it."""
+    """Plain objects, the strict JSON of a result and pickles give it back, and its sentence with it."""
     assert Finding.from_dict(finding.to_dict()) == finding
-    read = Finding.from_dict(json.loads(json.dumps(encode(finding.to_dict()), allow_nan=False)))
+    (read,) = Decomposition.from_json(replace(plain(), findings=(finding,)).to_json()).findings
     assert read == pickle.loads(pickle.dumps(finding)) == finding  # noqa: S301 - what was written here
     assert read.text == finding.text
     assert finding.to_dict()["severity"] == KINDS[finding.kind].severity
@@ -240,7 +237,7 @@ def test_a_finding_survives(finding):
 @pytest.mark.parametrize("finding", EVERY)
 def test_a_sentence_is_one(finding):
     """A capital or a name of the user's at the start, a full stop at the end, and no Python in between."""
-    text = say(finding)
+    text = finding.text
     assert text.rstrip(")")[-1] in ".?"
     assert not re.search(r"None|nan\b|inf\b|\{|\}|\[\]|  |\.\.|(?<!=)(True|False)| ,| \.", text)
     assert not re.search(r"\b1 (rows|groups|stages|draws|replicates|features|segments)\b", text)
@@ -256,7 +253,7 @@ def test_a_finding_of_a_model_names_it(finding):
     assert about.model == "Zebra"
     assert about.because is None or about.because.model == "Zebra"
     if finding.severity in ("doubt", "caution", "provenance"):
-        assert "Zebra" in say(about)
+        assert "Zebra" in about.text
 
 
 def test_a_finding_that_is_none_is_refused():
@@ -266,25 +263,25 @@ def test_a_finding_that_is_none_is_refused():
 
 
 def test_a_warning_carries_its_finding():
-    finding = EXAMPLES["infinite_loss"][0]
+    """Once, from the line of the caller, in the words of the finding that the result keeps."""
     with pytest.warns(InfiniteLossWarning) as caught:
-        assert announce(finding) is finding
-    assert caught[0].message.finding is finding
-    assert str(caught[0].message) == finding.text
-    assert caught[0].filename == __file__
-    announce(EXAMPLES["plugin_bias"][0])  # which is no warning
-    with collect_findings() as found:
-        announce(finding)
-        announce(finding)
-    assert found == [finding]
-    with pytest.warns(UserWarning, match="somebody else"), collect_findings() as found:
-        warnings.warn("somebody else's", UserWarning, stacklevel=1)
-    assert found == []
+        d = decompose([0, 1, 1, 0] * 50, [0.2, 0.0, 0.7, 0.4] * 50, random_state=0)
+    (warning,) = (one for one in caught if isinstance(one.message, InfiniteLossWarning))
+    (finding,) = select(d.findings, "infinite_loss")
+    assert warning.message.finding == finding
+    assert str(warning.message) == finding.text
+    assert warning.filename == __file__
 
 
 # ── what overrules what ─────────────────────────────────────────────────────────────────────────────
 
 PAIRS = [(kind, other) for kind, entry in KINDS.items() for other in sorted(entry.overrules)]
+
+
+def settle(findings):
+    """What the table of a result says of the findings that the result has."""
+    shown = replace(plain(), findings=tuple(findings)).summary().document().findings
+    return tuple(one for one in shown if one in findings)
 
 
 @pytest.mark.parametrize(("kind", "other"), PAIRS)
@@ -298,24 +295,25 @@ def test_a_kind_overrules_others_of_the_same_model(kind, other):
 
 
 def test_steps_of_information_are_settled_term_by_term():
-    gain = Finding("information_gain", term="a → b")
-    here, there = (Finding("information_size_open", term=term) for term in ("a → b", "b → c"))
+    gain = Finding("information_gain", term="a → b", model="a")
+    here, there = (Finding("information_size_open", term=term, model="a") for term in ("a → b", "b → c"))
     assert settle([here, there, gain]) == (there, gain)
-    assert settle([there, Finding("no_information_gain", term="b → c"), here]) == (there, here)
+    assert settle([there, Finding("no_information_gain", term="b → c", model="a"), here]) == (there, here)
 
 
 def test_settled_findings_are_said_once_and_keep_their_order():
     one, two, three = (Finding("few_resamples", n=n) for n in (1, 2, 3))
     assert settle([three, one, three, two, one]) == (three, one, two)
-    assert settle([]) == ()
 
 
-def test_doubts_are_known_by_their_level():
-    first, second = (Finding("overfit", level=1, subject=name) for name in ("C", "C2"))
-    caution = Finding("level_overfits", level=2)
-    assert doubts([caution, first, second, _TRAINED]) == {1: first, 0: _TRAINED}
-    assert of_severity([caution, first, _TRAINED], "doubt") == (first, _TRAINED)
-    assert select([caution, first], "overfit") == [first]
+def test_a_doubt_about_a_level_forbids_conclusions_on_the_terms_next_to_it():
+    first, second = (Finding("overfit", level=2, subject=name) for name in ("Q", "Q2"))
+    caution = Finding("level_overfits", level=1)  # which is no doubt
+    found = replace(plain(), findings=(caution, first, second)).conclusions()
+    assert [(one.term, one.because) for one in select(found, "term_doubtful")] == [("grouping", first)]
+    assert select(found, "recalibrate", "no_miscalibration", "recalibrate_size_open")
+    (only,) = replace(plain(), findings=(caution, first, _TRAINED)).conclusions()  # about the rows themselves
+    assert (only.kind, only.because) == ("do_not_act", _TRAINED)
 
 
 # ── in another language ─────────────────────────────────────────────────────────────────────────────
@@ -459,16 +457,16 @@ def results_in(made):
 
 def examine(result):
     """Everything that is known of a result but its words, and all of its words."""
-    found = {"dict": encode(without_words(result.to_dict()))} if hasattr(result, "to_dict") else {}
+    found = {"json": without_words(json.loads(result.to_json()))} if hasattr(result, "to_json") else {}
     findings = list(getattr(result, "findings", ()))
     if isinstance(result, Decomposition):
         summary = result.summary()
-        found["summary"] = encode(without_words(summary.to_dict()))
+        found["summary"] = without_words(json.loads(summary.to_json()))
         findings += [*summary.findings, *summary.document().findings]
     if hasattr(result, "document"):
         findings += result.document().findings
         found["tables"] = [table.shown() for table in result.document().tables.values()]
-    found["findings"] = [encode(without_words(one.to_dict())) for one in findings]
+    found["findings"] = [without_words(one.to_dict()) for one in findings]
     return found, [one.text for one in findings]
 
 
@@ -509,7 +507,7 @@ def slope(n, power, seed=0):
 
 
 def on_reliability(d, **options):
-    (found,) = [one for one in draw_conclusions(d, 0.95, **options) if one.term == "reliability"]
+    (found,) = [one for one in d.conclusions(**options) if one.term == "reliability"]
     return found
 
 
@@ -556,7 +554,7 @@ def test_a_gain_that_is_surely_small_is_not_material():
     assert (found.kind, found.severity, found.low, found.high) == ("not_material", "statement", 0.0, high)
     assert found.text.endswith(" of the loss: not worth a change.")
     assert on_reliability(d, calibration_pvalue=0.001, min_gain=0.999 * high / d.risk).kind == "recalibrate_size_open"
-    assert not select(draw_conclusions(d, 0.95, calibration_pvalue=0.001, min_gain=0.02), "no_miscalibration")
+    assert not select(d.conclusions(calibration_pvalue=0.001, min_gain=0.02), "no_miscalibration")
 
 
 def test_a_small_gain_for_smooth_curves_only_is_never_called_immaterial():
@@ -583,7 +581,7 @@ def test_scores_that_nothing_speaks_against_are_not_called_miscalibrated():
 
 
 def on_grouping(d, **options):
-    (found,) = [one for one in draw_conclusions(d, 0.95, **options) if one.term == "grouping"]
+    (found,) = [one for one in d.conclusions(**options) if one.term == "grouping"]
     return found
 
 
@@ -628,7 +626,7 @@ def test_information_that_a_test_alone_shows_is_open():
     assert on_grouping(d, grouping_pvalue=0.2).kind == "no_information_gain"
     assert on_grouping(d).kind == "no_information_gain"
     assert select(d.conclusions(), "inconclusive")
-    assert not select(draw_conclusions(d, 0.95, grouping_pvalue=0.01), "inconclusive")
+    assert not select(d.conclusions(grouping_pvalue=0.01), "inconclusive")
 
 
 @pytest.mark.parametrize("bad", [-0.1, 1.0, "much", None])
@@ -760,6 +758,6 @@ def test_no_code_reads_a_sentence(package):
     found = {
         str(path.relative_to(SOURCE)): reading(path.read_text(encoding="utf-8"))
         for path in modules
-        if path != Path(sentences.__file__)
+        if path != SOURCE / "_findings" / "sentences.py"
     }
     assert {name: lines for name, lines in found.items() if lines} == {}

@@ -14,25 +14,14 @@ from scipy import stats
 
 import scoreprism
 from scoreprism import Sample, scale
-from scoreprism._document.model import CALLOUTS, DECIMALS, show
-from scoreprism._findings.finding import KINDS, of_severity
-from scoreprism._fitting.crossfit import make_partitions
-from scoreprism._kernels.binomial import rate_interval
-from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import get_calibrator
 from scoreprism.datasets import CopulaLaw
-from scoreprism.displays._decomposition_bars import measure_lengths
 from scoreprism.exceptions import InputError
 from scoreprism.losses import get_loss
 from scoreprism.metrics import evaluate
-from scoreprism.report import SECTIONS, Callout, Figure, Range, Table, make_report
-from scoreprism.report._build import fit_case
-from scoreprism.report._decision_section import longest_run
-from scoreprism.report._grouping_section import feature_gains
-from scoreprism.report._regions import readable, rules_of
-from scoreprism.report._segment_section import periods
-from scoreprism.report._subject import cut_score
+from scoreprism.report import SECTIONS, Callout, Column, Figure, Range, Table, make_report
 from tests.chains import decompose_losses
+from tests.findings import KINDS
 
 
 def _law(n=1500, seed=0):
@@ -110,9 +99,12 @@ def test_metrics_and_tests_are_those_of_the_library(law, full):
 
 def test_losses_after_recalibration_are_those_of_cross_fitted_laws(law):
     y, p = law[1][:900], law[3][:900]  # few enough for every score to be a cell of its own
-    gains = _table(make_report(y, {"bold": p}, sections=["recalibration"]), "recalibration", "recalibration")
+    home = np.random.default_rng(0).permutation(900) % 5
+    splits = [(np.flatnonzero(home != k), np.flatnonzero(home == k)) for k in range(5)]
+    report = make_report(y, {"bold": p}, sections=["recalibration"], cv=splits)
+    gains = _table(report, "recalibration", "recalibration")
     for map_ in ("platt", "isotonic"):
-        expected = _out_of_fold(y, p, map_)
+        expected = _out_of_fold(y, p, map_, splits)
         row = next(row for row in gains.rows if row[0] == map_)
         assert row[1] == pytest.approx(expected, rel=1e-6)  # three Newton steps
         assert row[2].estimate == pytest.approx(_log_loss(y, p) - expected, abs=1e-6)
@@ -123,18 +115,12 @@ def _log_loss(y, p):
     return float(-np.mean(np.log(np.where(y == 1, p, 1 - p))))
 
 
-def _out_of_fold(y, p, name):
-    """Maps fitted row by row, without each fold of the first four partitions that a seed of 0 draws."""
-    seed = int(np.random.default_rng(0).integers(2**62))
-    _, partitions = make_partitions(5, FitRows(p, y.astype(np.intp), None, 2, "probability"), None, seed, 4)
-    losses = []
-    for home in partitions.home:
-        law = np.empty(y.size)
-        for k in range(5):
-            map_ = get_calibrator(name).fit(p[home != k], y[home != k])
-            law[home == k] = map_.calibrate(p[home == k])
-        losses.append(_log_loss(y, law))
-    return float(np.mean(losses))
+def _out_of_fold(y, p, name, splits):
+    """The loss of maps that are fitted row by row, without the fold they are applied to."""
+    law = np.empty(y.size)
+    for rest, fold in splits:
+        law[fold] = get_calibrator(name).fit(p[rest], y[rest]).calibrate(p[fold])
+    return _log_loss(y, law)
 
 
 def test_paired_differences_are_those_of_minus(full):
@@ -193,13 +179,17 @@ def test_periods_are_compared_with_the_first(full):
     assert all(one.n == len(names) - 1 for one in changes)
 
 
-def test_jeffreys_intervals_are_quantiles_of_the_beta_law():
-    events, size = np.array([0.0, 3.0, 10.0]), np.array([10.0, 10.0, 10.0])
-    low, high = rate_interval(events, size, 0.95, "jeffreys")
+def test_grades_have_jeffreys_intervals_which_are_quantiles_of_the_beta_law():
+    score = np.repeat([0.3, 0.1, 0.8], 10)
+    y = np.concatenate([np.arange(10) < 3, np.zeros(10), np.ones(10)]).astype(int)
+    table = _table(make_report(y, score, sections=["calibration"]), "calibration", "grades-1")
+    assert _column(table, "rows") == [10, 10, 10]
+    assert _column(table, "observed") == [0.0, 0.3, 1.0]  # in the order of the score
+    ends = _column(table, "interval")
     law = stats.beta(3.5, 7.5)  # scipy: Beta(½ + 3, ½ + 7)
-    assert (low[1], high[1]) == pytest.approx((law.ppf(0.025), law.ppf(0.975)), rel=1e-12)
-    assert (low[0], high[2]) == (0.0, 1.0)
-    assert high[0] == pytest.approx(stats.beta(0.5, 10.5).ppf(0.975), rel=1e-12)
+    assert (ends[1].low, ends[1].high) == pytest.approx((law.ppf(0.025), law.ppf(0.975)), rel=1e-12)
+    assert (ends[0].low, ends[2].high) == (0.0, 1.0)
+    assert ends[0].high == pytest.approx(stats.beta(0.5, 10.5).ppf(0.975), rel=1e-12)
 
 
 def test_grades_count_every_row_once(law, full):
@@ -208,9 +198,6 @@ def test_grades_count_every_row_once(law, full):
     assert sum(_column(table, "rows")) == y.size
     rates, counts = _column(table, "observed"), _column(table, "rows")
     assert sum(r * c for r, c in zip(rates, counts, strict=True)) == pytest.approx(y.sum())
-    grade, count = cut_score(np.array([0.3, 0.1, 0.3, 0.2]))
-    assert grade.tolist() == [2, 0, 2, 1]
-    assert count == 3
 
 
 def test_rows_of_weight_zero_are_absent():
@@ -270,7 +257,7 @@ def test_names_of_tables_and_figures_are_unique_and_figures_are_described(full):
 
 
 def test_rows_have_a_cell_for_every_column_and_known_kinds(full):
-    known = {"text", "count", "whole", "share", "pvalue", "digits", "amount", *DECIMALS}
+    known = {"text", "count", "whole", "share", "pvalue", "digits", "amount", "number", "loss", "signed", "short"}
     for section in full.sections:
         for table in section.tables:
             assert all(column.kind in known for column in table.columns)
@@ -445,10 +432,11 @@ def test_a_muted_estimate_is_not_told():
     for value in (found.terms["grouping"], found.terms["irreducible"]):
         assert f"{value:.5f}" not in text
         assert f"{value:.4f}" not in text
-    lengths = measure_lengths(found, 0.95)
-    assert sum(lengths.values()) == pytest.approx(found.risk, abs=1e-12)  # the waterfall still ends at 0
-    assert lengths["grouping"] == row[3].low
-    assert lengths["irreducible"] != found.terms["irreducible"]
+    whole, *drops = (bar.get_width() for bar in found.plot(kind="waterfall").ax_.patches)
+    assert whole == found.risk
+    assert sum(drops) == pytest.approx(-whole, abs=1e-12)  # the waterfall still ends at 0
+    assert drops[1] == -row[3].low
+    assert -drops[2] != found.terms["irreducible"]
 
 
 def test_what_is_shown_mutes_what_the_summary_mutes():
@@ -609,11 +597,6 @@ def test_a_planted_region_is_found_in_words_and_judged_on_other_rows(planted):
     assert region[4] == pytest.approx(0.35, abs=0.1)  # the planted difference
     assert region[1] < young.sum()  # half of the rows found it
     assert [one.n for one in _found(report, "no_feature_adds")] == [3]  # taken alone: it needs both
-    case = fit_case(Sample.of(y, p, frame), {"log": get_loss("log")})
-    gains, failed = feature_gains(case, case.first)
-    assert {gain[0] for gain in gains[:2]} == {"age", "housing"}
-    assert gains[2][3] > 0.05
-    assert not failed
 
 
 def test_features_and_regions_say_nothing_where_there_is_nothing():
@@ -628,15 +611,14 @@ def test_features_and_regions_say_nothing_where_there_is_nothing():
 
 
 def test_rules_put_the_steps_of_a_feature_together():
-    from sklearn.tree import DecisionTreeRegressor
-
+    """Outcomes that differ from the score in an interval of age, where it is missing, and by category."""
     rng = np.random.default_rng(0)
-    age, kind = rng.uniform(0, 10, 2000), rng.choice(["a", "b", "c"], 2000)
-    age[::10] = np.nan
-    table, conditions = readable([age, kind], ["age", "kind"])
-    target = np.where((age > 3) & (age <= 7), 1.0, 0.0) + np.where(kind == "c", 3.0, 0.0) + np.isnan(age) * 9.0
-    tree = DecisionTreeRegressor(max_leaf_nodes=9, random_state=0).fit(table, target)
-    rules = set(rules_of(tree.tree_, conditions).values())
+    age, kind, p = rng.uniform(0, 10, 6000), rng.choice(["a", "b", "c"], 6000), rng.uniform(0.3, 0.6, 6000)
+    age[::5] = np.nan
+    shift = np.where((age > 3) & (age <= 7), 0.25, -0.1) - 0.25 * np.isnan(age) + 0.1 * (kind == "c")
+    y = (rng.random(6000) < np.clip(p + shift, 0, 1)).astype(int)
+    report = make_report(y, p, pd.DataFrame({"age": age, "kind": kind}), sections=["grouping"], loss="log", cv=2)
+    rules = _column(_table(report, "grouping", "regions-1"), "region")
     assert any("< age ≤" in rule for rule in rules)
     assert any("age is missing" in rule for rule in rules)
     assert any("kind is not c" in rule for rule in rules)
@@ -645,6 +627,7 @@ def test_rules_put_the_steps_of_a_feature_together():
 @pytest.mark.statistical
 def test_regions_are_shown_no_more_often_than_they_should():
     """Size: under a calibrated score and features that say nothing, a region is shown in at most 5 % of reports."""
+    from scoreprism.report._build import fit_case  # reports with all of their parts would take five minutes
     from scoreprism.report._regions import find_regions
 
     shown = 0
@@ -700,13 +683,13 @@ def test_splits_of_ones_own_are_not_those_of_segments_and_rows_are_counted_once(
 
 def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
     """The switches are at 50 000 and 200 000 rows; here they are moved to where a test can wait for them."""
-    from scoreprism.report import _evidence
+    from scoreprism.report import _subject
 
     X, y, q, p = (column[:300] for column in law)
-    monkeypatch.setattr(_evidence, "FULL", 200)
+    monkeypatch.setattr(_subject, "MANY", 200)
     found = make_report(y, p, sections=["verdict"]).models["model"].tests["calibration"]
     assert (found.method, found.n_resamples) == ("min-p", 199)
-    monkeypatch.setattr(_evidence, "SOME", 250)
+    monkeypatch.setattr(_subject, "SOME", 250)
     for score, refuted in ((p, True), (q, False)):
         report = make_report(y, score, sections=["verdict", "calibration"])
         test = report.models["model"].tests["calibration"]
@@ -751,7 +734,7 @@ def test_the_test_of_grouping_speaks_where_the_bound_is_silent():
         if (
             test.pvalue <= 0.01
             and result.lower_bound("grouping").value <= 0.0
-            and not of_severity(result.findings, "doubt")
+            and not any(one.severity == "doubt" for one in result.findings)
         ):
             break
     else:
@@ -781,6 +764,7 @@ def test_calibrated_scores_are_accused_no_more_often_than_they_should():
     ("days", "rows", "what", "first"),
     [
         (10, 300, "days", "2024-01-01"),
+        (10, 100, "weeks", "week of 2024-01-01"),  # a day has fewer than 200 rows
         (100, 60, "weeks", "week of 2024-01-01"),
         (600, 9, "months", "2024-01"),
         (1500, 3, "quarters", "2024-Q1"),
@@ -789,10 +773,19 @@ def test_calibrated_scores_are_accused_no_more_often_than_they_should():
 )
 def test_periods_leave_enough_rows(days, rows, what, first):
     time = np.repeat(np.datetime64("2024-01-01") + np.arange(days), rows)
-    found, labels = periods(time)
-    assert found == what
-    assert min(labels) == first
-    assert np.array_equal(np.sort(np.unique(labels)), list(dict.fromkeys(labels.tolist())))  # they sort as time does
+    title, labels = _periods(time)
+    assert title == f"By time, in {what}"
+    assert labels[0] == first
+    assert labels == sorted(labels)  # they sort as time does
+
+
+def _periods(time):
+    """The title of the table of periods, and what they are called."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.8, len(time))
+    y = (rng.random(len(time)) < p).astype(int)
+    table = _table(make_report(y, p, time=time, sections=["segments"], loss="brier", cv=2), "segments", "segments-1-1")
+    return table.title, _column(table, "segment")
 
 
 def test_dates_as_objects_or_text_are_dates():
@@ -806,12 +799,11 @@ def test_dates_as_objects_or_text_are_dates():
 
 
 def test_periods_that_are_given_stay_and_numbers_sort_as_numbers():
-    assert periods(np.array(["2024H1", "2024H2"]))[1].tolist() == ["2024H1", "2024H2"]
-    labels = periods(np.array([9, 10, 11]))[1]
-    assert sorted(labels.tolist()) == [" 9", "10", "11"]
-    what, labels = periods(np.arange(1000))
-    assert what == "ranges of equal size"
-    assert len(set(labels.tolist())) == 10
+    assert _periods(np.repeat(["2024H1", "2024H2"], 150))[1] == ["2024H1", "2024H2"]
+    assert _periods(np.repeat([9, 10, 11], 150))[1] == ["9", "10", "11"]
+    title, labels = _periods(np.arange(1500))
+    assert title == "By time, in ranges of equal size"
+    assert len(labels) == 10
 
 
 def test_small_segments_are_left_out_and_named():
@@ -879,15 +871,12 @@ def test_a_sample_says_what_its_arrays_say(law):
     assert [one.n for one in _found(plain, "zero_weight")] == [int((X[:, 0] > 0.9).sum())]
 
 
-def test_frames_of_every_kind_say_the_same(law):
+def test_frames_of_every_kind_say_the_same(law, library):
     X, y, _, p = (column[:300] for column in law)
     plain = make_report(y, {"m": p}, X, cv=2, sections=["verdict"]).headline
-    for kind, frame, column in (
-        ("pandas", pd.DataFrame(X), pd.Series),
-        ("polars", pl.DataFrame(X, schema=["0", "1"]), pl.Series),
-    ):
-        report = make_report(column(y), {"m": column(p)}, frame, cv=2, sections=["verdict"])
-        assert report.headline == plain, kind
+    frame = library.frame({"0": X[:, 0], "1": X[:, 1]})
+    report = make_report(library.column(y), {"m": library.column(p)}, frame, cv=2, sections=["verdict"])
+    assert report.headline == plain
 
 
 def test_labels_of_every_kind_say_the_same_and_the_map_keeps_its_direction(law):
@@ -946,19 +935,22 @@ def test_make_report_writes_once_and_checks_first(tmp_path, law):
 # ── small pieces ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_cells_are_shown_as_people_read_them():
-    assert show(-0.00001, "number") == "−0.00001"
-    assert show(-0.000001, "number") == "0.00000"
-    assert show(Range(None, 0.5, 0.4), "short") == "0.400 (≤ 0.500)"
-    assert show(Range(math.nan, math.nan), "short") == "–"
-    assert show(0.0004, "pvalue") == "< 0.001"
-
-
-def test_longest_run():
-    assert longest_run(np.array([True])) == (0, 0)
-    assert longest_run(np.array([True, True, False, True])) == (0, 1)
+@pytest.mark.parametrize(
+    ("cell", "kind", "text"),
+    [
+        (-0.00001, "number", "−0.00001"),
+        (-0.000001, "number", "0.00000"),
+        (Range(None, 0.5, 0.4), "short", "0.400 (≤ 0.500)"),
+        (Range(math.nan, math.nan), "short", "–"),
+        (0.0004, "pvalue", "< 0.001"),
+    ],
+)
+def test_cells_are_shown_as_people_read_them(cell, kind, text):
+    """Beside a cell of usual size, which the decimals of the column follow."""
+    shown = Table("t", "T", (Column("x", "x", kind),), ((cell,), (0.5,))).shown()
+    assert shown[0] == [text]
 
 
 def test_callouts_have_known_kinds(full):
     kinds = {callout.kind for section in full.sections for callout in section.callouts}
-    assert kinds <= set(CALLOUTS.values()) == {"action", "warning", "note"}
+    assert kinds <= {"action", "warning", "note"}

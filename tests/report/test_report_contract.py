@@ -13,11 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from scoreprism import Decomposition, decompose, scale
-from scoreprism._findings import sentences
-from scoreprism._findings.finding import KINDS
 from scoreprism.cli import main
 from scoreprism.exceptions import InputError, ScoreprismWarning
 from scoreprism.report import make_report
+from tests.findings import KINDS, SENTENCES, STEPS, TOGETHER
 
 FOUR = ("logistic", "forest", "average", "stacking")
 
@@ -199,21 +198,18 @@ def structure(report):
         (section.key, [(one.kind, one.finding.kind) for one in section.callouts], [one.kind for one in section.lead])
         for section in report.sections
     ]
-    steps = {
-        name: [one.kind for one in model.findings if one.kind in sentences.STEPS]
-        for name, model in report.models.items()
-    }
+    steps = {name: [one.kind for one in model.findings if one.kind in STEPS] for name, model in report.models.items()}
     gates = [[(one.kind, one.model, one.value, one.pvalue) for one in report.failed_gates(**gate)] for gate in GATES]
     return callouts, steps, gates
 
 
 def translate(monkeypatch):
     """Every sentence in another alphabet, none like another, and nothing of what it was about."""
-    for number, kind in enumerate(sentences.SENTENCES):
+    for number, kind in enumerate(SENTENCES):
         letters = "".join(chr(0x3B1 + int(digit)) for digit in f"{number:03d}")
-        monkeypatch.setitem(sentences.SENTENCES, kind, lambda _, letters=letters: f"Ω{letters}.")
-        if kind in sentences.TOGETHER:
-            monkeypatch.setitem(sentences.TOGETHER, kind, f"Ω{letters}Ω.")
+        monkeypatch.setitem(SENTENCES, kind, lambda _, letters=letters: f"Ω{letters}.")
+        if kind in TOGETHER:
+            monkeypatch.setitem(TOGETHER, kind, f"Ω{letters}Ω.")
 
 
 @pytest.mark.parametrize("make", [one_model, several_models, infinite_loss, from_sums])
@@ -234,8 +230,8 @@ def test_a_report_in_another_language_is_the_same_report(monkeypatch, make):
 
 
 def test_every_kind_has_a_sentence():
-    assert sentences.SENTENCES.keys() == KINDS.keys()
-    assert sentences.STEPS.keys() <= KINDS.keys()
+    assert SENTENCES.keys() == KINDS.keys()
+    assert STEPS.keys() <= KINDS.keys()
 
 
 @pytest.mark.parametrize(

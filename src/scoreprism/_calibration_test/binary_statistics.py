@@ -22,7 +22,7 @@ from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
 _KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
 #: Newton steps at most. From the identity three or four are enough, unless the likelihood has no maximum.
 _STEPS = 100
-#: A fit ends where a Newton step promises less than this.
+#: A fit ends where the Newton decrement is below this.
 _ENOUGH = 1e-10
 #: Ridge of whitened coefficients: nothing where a maximum exists, and keeps a separated fit from running away.
 _RIDGE = 1e-10
@@ -38,8 +38,8 @@ def whiten(design: FloatArray, variance: FloatArray) -> FloatArray:
     if scaled.shape[1] == 0:
         return np.zeros((design.shape[0], 0))
     _, size, turn = np.linalg.svd(scaled * np.sqrt(variance)[:, None], full_matrices=False)
-    kept = size > 1e-7 * size[0]
-    whitened: FloatArray = scaled @ (turn[kept].T / size[kept])
+    varying = size > 1e-7 * size[0]
+    whitened: FloatArray = scaled @ (turn[varying].T / size[varying])
     return whitened
 
 
@@ -206,9 +206,9 @@ class Walk:
         inner = np.searchsorted(self.variance, total * np.arange(1, bins) / bins * REACHED)
         cuts = np.unique(np.concatenate([[0], inner, [self.ends.size - 1]]))
         gained = np.diff(self.variance[cuts]) > 1e-12 * total
-        kept = np.concatenate([[0], cuts[1:][gained]])
-        kept[-1] = self.ends.size - 1
-        return kept
+        starts = np.concatenate([[0], cuts[1:][gained]])
+        starts[-1] = self.ends.size - 1
+        return starts
 
     def excess(self, y: FloatArray, scales: tuple[int, ...]) -> FloatArray:
         """Σ over bins of D²/Var D − 1 over its null standard deviation √(2·bins), one column per number of bins."""

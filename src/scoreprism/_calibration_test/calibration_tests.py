@@ -70,15 +70,15 @@ class CalibrationTest:
         bool
             True if it is.
         """
-        return self._made(k) is not None
+        return self._build(k) is not None
 
-    def _made(self, k: int) -> Any:
+    def _build(self, k: int) -> Any:
         return self.two if k == 2 else self.several
 
     def _parts(self, k: int) -> dict[str, float]:
         """The tests whose draws are needed, with their weights: those of a combination, or the test itself."""
-        made = self._made(k)
-        return made if isinstance(made, dict) else {self.name: 1.0}
+        statistic = self._build(k)
+        return statistic if isinstance(statistic, dict) else {self.name: 1.0}
 
 
 #: Every test of calibration by name: the one table that code, documentation and tests iterate over.
@@ -278,7 +278,7 @@ def calibration_test(
     data = ScoreLines.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
     _require_classes(test, data.k)
     if test.reference != "Monte Carlo":
-        return _result(test, data, *test._made(data.k)(data, groups))
+        return _result(test, data, *test._build(data.k)(data, groups))
     return _monte_carlo(test, data, resamples, rng, n_jobs)
 
 
@@ -304,7 +304,7 @@ def compute_pvalue(data: ScoreLines, n_resamples: int, rng: np.random.Generator)
 
 def statistic_of(name: str, data: ScoreLines) -> Statistic:
     """The statistic of a Monte-Carlo test, prepared for these scores."""
-    build: Builder = CALIBRATION_TESTS[name]._made(data.k)
+    build: Builder = CALIBRATION_TESTS[name]._build(data.k)
     return build(data)
 
 

@@ -1,1 +1,1 @@
-"""What every room stands on: laws on the simplex, frames, files, workers, numbers, words. It knows no other room."""
+"""The lowest layer: laws on the simplex, argument checks, numerics, resampling, frames, files, workers."""

@@ -22,46 +22,46 @@ def refuse(rule: str, got: str, remedy: Marked, kind: type[InputError] = InputEr
     raise kind(rule, got, remedy)
 
 
-def listed(values: Iterable[object], most: int = 5) -> str:
-    """A short list for a message: ``1, 2, 3, …``."""
+def abbreviate(values: Iterable[object], most: int = 5) -> str:
+    """Write the first few values for a message: ``1, 2, 3, …``."""
     items = [str(v) for v in values]
     return ", ".join(items[:most]) + (", …" if len(items) > most else "")
 
 
-def plain(value: object) -> str:
-    """A number or label as a person would write it: no ``np.float64(…)``."""
+def write_plain(value: object) -> str:
+    """Write a number or label without numpy's wrapper: 0.5, not ``np.float64(0.5)``."""
     if isinstance(value, np.generic):
         value = value.item()
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
-def _fold(word: str) -> str:
+def _fold_case(word: str) -> str:
     return word.strip().lower().replace("_", "-").replace(" ", "-")
 
 
 def parse_choice(value: object, options: Iterable[str], name: str) -> str:
-    """One of a closed vocabulary; case does not matter, and underscores, spaces and hyphens are the same."""
-    known = list(options)
+    """Parse one of several words; case does not matter, and underscores, spaces and hyphens are the same."""
+    choices = list(options)
     if isinstance(value, str):
-        if value in known:
+        if value in choices:
             return value
-        plainly = {_fold(option): option for option in known}
-        if _fold(value) in plainly:
-            return plainly[_fold(value)]
-        near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
+        by_folded = {_fold_case(option): option for option in choices}
+        if _fold_case(value) in by_folded:
+            return by_folded[_fold_case(value)]
+        near = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
     else:
         hint = "Pass its name."
-    refuse(f"{mark(name)} must be one of {', '.join(known)}", repr(value), hint)
+    refuse(f"{mark(name)} must be one of {', '.join(choices)}", repr(value), hint)
 
 
 def parse_number(value: object, name: str, rule: str, holds: Callable[[float], bool]) -> float:
-    """A real number that satisfies `holds`; `rule` says what that is."""
+    """Parse a real number that satisfies `holds`, which `rule` describes."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(f"{mark(name)} must be {rule}", repr(value), "Pass a number.")
     number = float(value)
     if not math.isfinite(number) or not holds(number):
-        refuse(f"{mark(name)} must be {rule}", plain(number), "Pass a number in that range.")
+        refuse(f"{mark(name)} must be {rule}", write_plain(number), "Pass a number in that range.")
     return number
 
 
@@ -83,7 +83,7 @@ def parse_clip(value: object, k: int) -> float | None:
 
 
 def require_rows(n: int, expected: int, name: str, other: str) -> None:
-    """Two arguments must speak of the same rows."""
+    """Require the same number of rows in two arguments."""
     if n != expected:
         refuse(
             f"{mark(name)} and {mark(other)} must have the same number of rows",
@@ -108,30 +108,30 @@ def parse_count(value: object, name: str, least: int) -> int:
 
 
 def parse_flag(value: object, name: str) -> bool:
-    """True or False; a number that could be meant so is refused."""
+    """Parse True or False; 0 and 1 are refused."""
     if not isinstance(value, (bool, np.bool_)):
         refuse(f"{mark(name)} must be True or False", repr(value), "Pass one of them.")
     return bool(value)
 
 
-#: More processes than this are a mistake; joblib fails on them in its own words.
+#: More processes than this are a mistake, on which joblib fails with an unclear message.
 _MOST_JOBS = 10_000
 
 
 def require_jobs(n_jobs: object) -> None:
-    """Refuse what is no number of processes, or one that no cluster has."""
+    """Refuse an invalid number of processes."""
     whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and 0 != n_jobs <= _MOST_JOBS):  # type: ignore[operator]
         refuse("`n_jobs` must be a number of processes, −1 for all cores, or None", repr(n_jobs), "For example 2.")
 
 
-#: How far the probabilities of one row may sum away from one (float32 softmax rows are off by 1e-7).
+#: How far the probabilities of a row may be from summing to 1 (float32 softmax rows are off by 1e-7).
 SUM_TOLERANCE = 1e-6
-#: Sums of weights that could count rows. Outside, the weights vanish beside one row, or one row beside them.
+#: Sums of weights that could count rows: beyond, 1 + sum rounds to 1 or to the sum.
 _ROWS = (2.0**-53, 2.0**53)
-#: A weight below this share of the largest counts as none: no sum notices it, and its square is no float.
+#: Weights below this share of the largest count as 0: they change no sum, and their squares underflow.
 _NO_WEIGHT = 2.0**-500
-#: Numbers that are checked at a time, so that the second look finds them in cache.
+#: Numbers checked at a time, so that the second pass finds them in cache.
 _IN_CACHE = 1 << 17
 _LOGITS = "If these are logits, apply scipy.special.expit (softmax for several classes) first."
 _ROUNDING = "If this is rounding, use np.clip(p, 0, 1)."
@@ -142,18 +142,18 @@ def refuse_missing(name: str, missing: NDArray[np.bool_]) -> NoReturn:
     bad = np.flatnonzero(missing)
     refuse(
         f"{mark(name)} must have no missing values",
-        f"{bad.size} of {missing.shape[0]} rows missing or NaN (row {listed(bad)})",
+        f"{bad.size} of {missing.shape[0]} rows missing or NaN (row {abbreviate(bad)})",
         "Drop or impute these rows first.",
     )
 
 
-def _by_row(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether anything in a row is marked."""
+def _reduce_to_rows(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Reduce a mask to one flag per row: whether any entry is set."""
     return np.asarray(mask.reshape(mask.shape[0] if mask.ndim else 1, -1).any(axis=1))
 
 
 def is_missing(value: object) -> bool:
-    """None, NaN, NaT, pandas.NA: the last one is the only object that refuses to say whether it equals itself."""
+    """Whether a value is None, NaN, NaT or pandas.NA, which raises when it is compared."""
     if value is None:
         return True
     try:
@@ -172,7 +172,7 @@ def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
         refuse(f"{mark(name)} must be a dense array", f"a sparse {type(value).__name__}", "Call .toarray() first.")
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
         mask = np.ma.getmaskarray(value)
-        refuse_missing(name, _by_row(mask))
+        refuse_missing(name, _reduce_to_rows(mask))
     column = unwrap(value)
     if column.missing is not None:
         refuse_missing(name, column.missing)
@@ -187,11 +187,11 @@ def as_array(value: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype == object:
         missing = np.array([is_missing(v) for v in array.reshape(-1)], dtype=bool)
         if missing.any():
-            refuse_missing(name, _by_row(missing.reshape(array.shape)))
+            refuse_missing(name, _reduce_to_rows(missing.reshape(array.shape)))
     return array
 
 
-def _real(value: ArrayLike, name: str) -> FloatArray:
+def _as_real(value: ArrayLike, name: str) -> FloatArray:
     """A float64 array that may still hold NaN."""
     array = as_array(value, name)
     if array.dtype.kind not in "fiub":
@@ -212,20 +212,20 @@ def _require_finite(numbers: FloatArray, name: str) -> None:
         value = first[~np.isfinite(first)][0]
         refuse(
             f"{mark(name)} must be finite",
-            f"{plain(value)} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows with NaN or infinities)",
+            f"{write_plain(value)} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows with NaN or infinities)",
             "Drop or impute these rows first.",
         )
 
 
 def parse_numbers(value: ArrayLike, name: str) -> FloatArray:
     """A float64 array without NaN or infinities."""
-    numbers = _real(value, name)
+    numbers = _as_real(value, name)
     _require_finite(numbers, name)
     return numbers
 
 
 def is_law(block: FloatArray) -> bool:
-    """Whether every row is a point of the simplex; made for blocks that fit in cache."""
+    """Whether every row is a point of the simplex."""
     if block.size == 0:
         return True
     if not np.minimum.reduce(block, axis=None) >= 0.0:  # NaN fails too
@@ -236,12 +236,12 @@ def is_law(block: FloatArray) -> bool:
     least, most = np.minimum.reduce(sums), np.maximum.reduce(sums)
     if not (least >= 1.0 - SUM_TOLERANCE and most <= 1.0 + SUM_TOLERANCE):
         return False
-    # nonnegative rows that sum to 1 up to rounding have no entry above 1: only sloppier ones need the look
+    # nonnegative rows that sum to 1 up to rounding have no entry above 1: only others need this pass
     return bool(most <= 1.0 + 1e-12 or np.maximum.reduce(block, axis=None) <= 1.0)
 
 
 def refuse_law(law: FloatArray, name: str) -> NoReturn:
-    """Say why `is_law` said no."""
+    """Raise the error that says why `is_law` is False."""
     _require_finite(law, name)
     rows = law.reshape(law.shape[0], -1)
     outside = np.flatnonzero(((rows < 0.0) | (rows > 1.0)).any(axis=1))
@@ -258,14 +258,14 @@ def refuse_law(law: FloatArray, name: str) -> NoReturn:
     bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
     refuse(
         f"{mark(name)} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
-        f"{plain(sums[bad[0]])} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows)",
+        f"{write_plain(sums[bad[0]])} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows)",
         f"Divide each row by its sum if that is what you mean. {_LOGITS}",
     )
 
 
 def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatArray:
     """Numbers in the shape of a law, ``(n,)`` or ``(n, K)``, not yet checked to be probabilities."""
-    law = _real(value, name)
+    law = _as_real(value, name)
     if law.ndim == 0 and single:
         law = law.reshape(1)
     if law.ndim == 0:
@@ -284,7 +284,7 @@ def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatA
 
 
 def parse_law(value: ArrayLike, name: str = "y_proba", *, single: bool = False) -> FloatArray:
-    """Probabilities of shape ``(n,)`` or ``(n, K)``; a single number only where losses are evaluated by hand."""
+    """Probabilities of shape ``(n,)`` or ``(n, K)``; a single number only with `single`."""
     law = as_law_array(value, name, single=single)
     rows = max(1, _IN_CACHE // n_classes(law))
     if not all(is_law(law[start : start + rows]) for start in range(0, law.shape[0], rows)):
@@ -316,8 +316,8 @@ def parse_folds(value: ArrayLike, law: FloatArray, name: str) -> FloatArray:
 
 
 def parse_codes(value: ArrayLike, k: int) -> IntArray:
-    """Outcome codes 0, …, K−1 (losses speak codes; labels are for ``y_true``)."""
-    # the fast lane of the kernels; not for subclasses: a masked array has numbers behind its mask
+    """Parse outcome codes 0, …, K−1, which losses take instead of labels."""
+    # fast path of the kernels; not for subclasses: a masked array has numbers behind its mask
     integers = type(value) is np.ndarray and value.dtype.kind in "iu" and value.ndim == 1 and value.size > 0
     if integers and value.min() >= 0 and value.max() < k:  # type: ignore[attr-defined]
         return value.astype(np.intp, copy=False)  # type: ignore[attr-defined,no-any-return]
@@ -330,7 +330,7 @@ def parse_codes(value: ArrayLike, k: int) -> IntArray:
     if wrong.size:
         refuse(
             f"`y` must hold class codes 0 to {k - 1}",
-            f"{plain(numbers[wrong[0]])} in row {wrong[0]} ({wrong.size} of {numbers.shape[0]} rows)",
+            f"{write_plain(numbers[wrong[0]])} in row {wrong[0]} ({wrong.size} of {numbers.shape[0]} rows)",
             "Encode labels first, or use Chain, which takes labels.",
         )
     return numbers.astype(np.intp)
@@ -342,9 +342,9 @@ def parse_weights(
     """
     Nonnegative weights that are not all zero; None means equal weights.
 
-    Weights whose sum is no number of rows (`_ROWS`) are scaled to sum to the number of rows that have weight: their
-    squares would leave the range of floats, and only their ratios can be meant. `as_rows` warns of it, where a weight
-    of 2 counts as two rows. Weights below `_NO_WEIGHT` of the largest are none.
+    Weights whose sum cannot be a number of rows (`_ROWS`) are scaled to sum to the number of rows with weight: their
+    squares would leave the range of floats, and only their ratios can be meant. With `as_rows`, where a weight of 2
+    counts as two rows, this is a warning. Weights below `_NO_WEIGHT` of the largest become 0.
     """
     if value is None:
         return None
@@ -358,7 +358,7 @@ def parse_weights(
     if negative.size:
         refuse(
             "`sample_weight` must be nonnegative",
-            f"{plain(weights[negative[0]])} in row {negative[0]} ({negative.size} of {n} rows)",
+            f"{write_plain(weights[negative[0]])} in row {negative[0]} ({negative.size} of {n} rows)",
             "Use 0 to leave a row out.",
         )
     if not weights.any():
@@ -369,7 +369,7 @@ def parse_weights(
 
 
 def _scale_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
-    """Weights as they are if their sum could count rows, else their ratios with the number of rows as their sum."""
+    """Scale weights whose sum cannot count rows so that they sum to the number of rows with weight."""
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if _ROWS[0] <= total <= _ROWS[1]:
@@ -378,28 +378,28 @@ def _scale_to_rows(weights: FloatArray, as_rows: bool) -> FloatArray:
     if largest < np.finfo(np.float64).tiny:
         refuse(
             "`sample_weight` must not be subnormal",
-            f"{plain(largest)} as the largest",
+            f"{write_plain(largest)} as the largest",
             "Multiply the weights by a constant: only their ratios matter.",
         )
     ratios = weights / largest
-    held = np.count_nonzero(ratios)
+    n_weighted = np.count_nonzero(ratios)
     if as_rows:
-        announce(Finding("weight_scale", value=total, n=int(held), facts={"scaled": True}))
-    return np.asarray(ratios * (held / ratios.sum()))
+        announce(Finding("weight_scale", value=total, n=int(n_weighted), facts={"scaled": True}))
+    return np.asarray(ratios * (n_weighted / ratios.sum()))
 
 
-#: Fewer rows than this may well be all certain.
+#: With fewer rows than this, predictions of only 0 and 1 are no reason for suspicion.
 _SUSPICIOUS = 30
 
 
 def is_hard(law: FloatArray) -> bool:
-    """Whether probabilities look like predicted labels."""
+    """Whether all probabilities are 0 or 1, as predicted labels are."""
     if law.shape[0] < _SUSPICIOUS:
         return False
-    # the first rows nearly always settle it, and save a pass over all
+    # the first rows nearly always decide, which saves a pass over all
     return all(bool(((part == 0.0) | (part == 1.0)).all()) for part in (law[:_SUSPICIOUS], law))
 
 
 def warn_of_hard_labels(name: str = "y_proba") -> None:
-    """Say that probabilities look like predicted labels."""
+    """Warn that probabilities look like predicted labels."""
     announce(Finding("hard_labels", subject=name))

@@ -1,4 +1,4 @@
-"""The dataframe border: pandas, polars and pyarrow objects come in through narwhals, and go out again."""
+"""Conversion from and to dataframes of pandas, polars and pyarrow, through narwhals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """The values of a dataframe object, with what numpy cannot say of them."""
+    """The values of a dataframe object, with what a numpy array cannot hold."""
 
     values: Any  # an array where a series or frame came in, else the object itself
     missing: NDArray[np.bool_] | None = None  # (n,): rows with missing entries, if there are any
@@ -49,7 +49,7 @@ def unwrap(value: object) -> Unwrapped:
         return _stack([unwrap(column) for column in columns], backend)
     native: Any = nw.from_native(value, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
-        native = native.alias("values")  # polars takes a name such as "^y|s$" for a pattern of names
+        native = native.alias("values")  # polars reads a name such as "^y|s$" as a regular expression
         missing = np.asarray(native.is_null().to_numpy(), dtype=bool)
         ordered = tuple(native.dtype.categories) if isinstance(native.dtype, nw.Enum) else None
         return Unwrapped(native.to_numpy(), missing if missing.any() else None, backend, ordered)
@@ -123,7 +123,7 @@ def take_rows(value: Any, rows: NDArray[Any]) -> Any:
 
 
 def make_frame(columns: Mapping[str, object], backend: str | None = None) -> Any:
-    """Build a dataframe in the library asked for."""
+    """Build a dataframe of the chosen library, polars by default."""
     chosen = backend or "polars"
     if chosen not in BACKENDS:
         raise InputError(f"`backend` must be one of {', '.join(BACKENDS)}", repr(chosen), "Leave it out for polars.")

@@ -1,4 +1,4 @@
-"""Labels of outcomes and of groups, and which column of a law speaks of which label."""
+"""Labels of outcomes and groups, and which column of a law belongs to which label."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import as_array, listed, plain, refuse, refuse_missing, require_rows
+from scoreprism._core.checks import abbreviate, as_array, refuse, refuse_missing, require_rows, write_plain
 from scoreprism._core.frames import unwrap
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
 from scoreprism._spelling import mark
@@ -22,7 +22,9 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
     if labels.dtype.kind == "U" and isinstance(value, (list, tuple)) and not all(isinstance(v, str) for v in value):
         labels = np.array(value, dtype=object)  # numpy would have turned the numbers among them into text
     if labels.ndim == 0:
-        refuse(f"{mark(name)} must hold one label per row", f"the single value {plain(labels[()])}", "Pass a list.")
+        refuse(
+            f"{mark(name)} must hold one label per row", f"the single value {write_plain(labels[()])}", "Pass a list."
+        )
     if labels.ndim != 1:
         remedy = (
             "Use .argmax(axis=1) for one-hot rows." if labels.ndim == 2 and labels.shape[1] > 1 else "Use .ravel()."
@@ -39,15 +41,15 @@ def parse_labels(value: ArrayLike, name: str) -> NDArray[Any]:
     return labels
 
 
-def key_order(label: Any) -> Any:
-    """What labels, or tuples of them, are sorted by: numbers and words by themselves, missing ones last."""
+def sort_key(label: Any) -> Any:
+    """Sort key of labels, or of tuples of them: numbers first, then other types by name, None last."""
     if isinstance(label, tuple):
-        return tuple(key_order(part) for part in label)
+        return tuple(sort_key(part) for part in label)
     numeric = isinstance(label, (int, float))
     return (label is None, "" if numeric else type(label).__name__, 0 if label is None else label)
 
 
-def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
+def code_labels(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
     """Sorted distinct labels and the code of each row."""
     if labels.dtype.kind in "biu":
         least, most = np.minimum.reduce(labels), np.maximum.reduce(labels)
@@ -66,7 +68,7 @@ def distinct(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
         kinds = sorted({type(v).__name__ for v in labels.tolist()})
         refuse(
             f"{mark(name)} must hold labels of one sortable kind",
-            f"a mix of {listed(kinds)}",
+            f"a mix of {abbreviate(kinds)}",
             "Convert them to one type.",
             LabelError,
         )
@@ -79,7 +81,7 @@ def parse_groups(value: ArrayLike | None, n: int, name: str = "groups") -> tuple
         return None
     labels = parse_labels(value, name)
     require_rows(labels.shape[0], n, name, "y_true")
-    return distinct(labels, name)
+    return code_labels(labels, name)
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,10 @@ class Outcomes:
 def parse_outcomes(
     y_true: ArrayLike, laws: Sequence[GivenLaw], *, pos_label: object = None, classes: ArrayLike | None = None
 ) -> Outcomes:
-    """Match labels with the classes the laws speak of; columns of frames that are named after labels go by name."""
+    """Match labels with the columns of the laws; columns of frames that are named after labels are matched by name."""
     labels = parse_labels(y_true, "y_true")
     require_rows(labels.shape[0], laws[0].values.shape[0], "y_true", "y_proba")
-    present, codes = distinct(labels, "y_true")
+    present, codes = code_labels(labels, "y_true")
     k = n_classes(laws[0].values)
     vector = any(law.values.ndim == 1 for law in laws)
     if present.size > k:
@@ -141,7 +143,7 @@ def parse_outcomes(
 
 
 def _keys(names: Iterable[object], labels: NDArray[Any]) -> list[object]:
-    """Names in a form in which they compare with labels: 1, 1.0, True and "1" are the same where labels are numbers."""
+    """Make names comparable with labels: 1, 1.0, True and "1" are the same where labels are numbers."""
     numeric = all(isinstance(label, (bool, int, float)) for label in labels.tolist())
     return [_number_in(name) if numeric else str(name) for name in names]
 
@@ -167,7 +169,7 @@ def _class_order(
     if pos_label is None and any(law.values.ndim == 1 for law in laws):
         return _guess_free_columns(present, k, 1)
     named = _columns_from_names(present, laws)
-    positional = [law.name for law in laws if law.values.ndim == 2 and not _speaks_labels(law, present)]
+    positional = [law.name for law in laws if law.values.ndim == 2 and not _has_label_names(law, present)]
     if named is not None and not positional:
         return named[1]
     default = _default_columns(y_true, present, k, pos_label, positional)
@@ -193,7 +195,7 @@ def _default_columns(
     return _guess_free_columns(present, k, 2)
 
 
-def _speaks_labels(law: GivenLaw, present: NDArray[Any]) -> bool:
+def _has_label_names(law: GivenLaw, present: NDArray[Any]) -> bool:
     """Whether the columns of a law are named after the labels."""
     names = _keys(law.columns or (), present)
     return set(_keys(present.tolist(), present)) <= set(names) and len(set(names)) == n_classes(law.values)
@@ -203,16 +205,16 @@ def _columns_from_names(present: NDArray[Any], laws: Sequence[GivenLaw]) -> tupl
     """The first law whose columns are named after the labels, and the labels in that order."""
     by_key = dict(zip(_keys(present.tolist(), present), present.tolist(), strict=True))
     for law in laws:
-        if law.values.ndim == 2 and _speaks_labels(law, present):
+        if law.values.ndim == 2 and _has_label_names(law, present):
             keys = _keys(law.columns or (), present)
-            absent = [_like(present, key) for key in keys]
+            absent = [_convert_like(present, key) for key in keys]
             labels = [by_key.get(key, other) for key, other in zip(keys, absent, strict=True)]
             return law.name, np.array(labels, dtype=object)
     return None
 
 
-def _like(present: NDArray[Any], key: object) -> object:
-    """A label that never occurred, of the kind of those that did."""
+def _convert_like(present: NDArray[Any], key: object) -> object:
+    """Convert a column name to the type of the labels."""
     sample = present.tolist()[0]
     return type(sample)(key) if isinstance(sample, (bool, int, float)) and isinstance(key, float) else key
 
@@ -226,8 +228,8 @@ def _find_column_order(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]
     if law.values.ndim == 1:
         if len(names) == 1 and names[0] in wanted and names[0] != wanted[1]:
             refuse(
-                f"one column of probabilities must be that of the positive label, {plain(final[1])}",
-                f"{law.name} named {plain((law.columns or ('',))[0])}",
+                f"one column of probabilities must be that of the positive label, {write_plain(final[1])}",
+                f"{law.name} named {write_plain((law.columns or ('',))[0])}",
                 "Pass the other column, or `pos_label`.",
                 LabelError,
             )
@@ -247,7 +249,7 @@ def _find_column_order(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]
 
 
 def _write_labels(labels: NDArray[Any]) -> str:
-    values = [plain(v) for v in labels[:8]]
+    values = [write_plain(v) for v in labels[:8]]
     return "[" + ", ".join(values) + (", …" if labels.size > 8 else "") + "]"
 
 
@@ -268,7 +270,7 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
     if np.ndim(pos_label) != 0:  # type: ignore[arg-type]
         refuse(
             "`pos_label` must be a single label",
-            plain(pos_label),
+            write_plain(pos_label),
             "Use `classes`=[…] for the order of columns.",
             LabelError,
         )
@@ -276,7 +278,7 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
     if len(others) == 2:
         refuse(
             "`pos_label` must be one of the labels of `y_true`",
-            f"{plain(pos_label)} beside {_write_labels(present)}",
+            f"{write_plain(pos_label)} beside {_write_labels(present)}",
             "Pass one of these.",
             LabelError,
         )
@@ -291,26 +293,27 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
                 LabelError,
             )
         return np.array(
-            [f"not {pos_label}" if isinstance(pos_label, str) else _unlike(pos_label), pos_label], dtype=object
+            [f"not {pos_label}" if isinstance(pos_label, str) else _make_placeholder(pos_label), pos_label],
+            dtype=object,
         )
     try:
         return np.unique(np.array([other, pos_label], dtype=object))
     except TypeError:
         refuse(
             "`pos_label` must be of the same kind as the labels",
-            f"{plain(pos_label)} beside {_write_labels(present)}",
+            f"{write_plain(pos_label)} beside {_write_labels(present)}",
             "Pass one of the labels.",
             LabelError,
         )
 
 
-def _unlike(label: object) -> object:
-    """A placeholder for a class that never occurs."""
+def _make_placeholder(label: object) -> object:
+    """Make a placeholder for a class that does not occur."""
     return (not label) if isinstance(label, (bool, np.bool_)) else 0 if label != 0 else 1
 
 
 def _standard_coding(present: NDArray[Any]) -> tuple[object, object] | None:
-    """The codings that name their own positive class: {0, 1}, {−1, 1}, booleans."""
+    """The coding, {0, 1}, {−1, 1} or booleans, whose positive class is conventional."""
     if present.dtype.kind == "b":
         return (False, True)
     if present.dtype.kind in "iuf" or (present.dtype == object and all(isinstance(v, (int, float)) for v in present)):
@@ -321,7 +324,7 @@ def _standard_coding(present: NDArray[Any]) -> tuple[object, object] | None:
 
 
 def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any]:
-    """Column labels where nothing was said, only if there is no choice to make."""
+    """Column labels where neither names nor options give them; refused where more than one order is possible."""
     if k == 2:
         standard = _standard_coding(present)
         if standard is not None:
@@ -330,7 +333,7 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
             refuse(
                 "`y_true` must show which label is the positive class of 1-D probabilities",
                 f"the labels {_write_labels(present)}",
-                f"Pass `pos_label`={plain(present[-1])} (or the other one).",
+                f"Pass `pos_label`={write_plain(present[-1])} (or the other one).",
                 LabelError,
             )
     if present.size == k:
@@ -350,14 +353,14 @@ def _positive_last(columns: NDArray[Any], k: int, pos_label: object) -> NDArray[
     if k > 2:
         refuse(
             "`pos_label` must be left out for more than two classes",
-            plain(pos_label),
+            write_plain(pos_label),
             "Use `classes`=[…] for column order.",
             LabelError,
         )
     if pos_label not in columns.tolist():
         refuse(
             "`pos_label` must be one of classes",
-            f"{plain(pos_label)} beside {_write_labels(columns)}",
+            f"{write_plain(pos_label)} beside {_write_labels(columns)}",
             "Pass one of these.",
             LabelError,
         )

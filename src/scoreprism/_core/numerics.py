@@ -1,6 +1,6 @@
-"""Log-odds, sigmoids, softmax and monotone pieces: one home for each formula and for the numbers that keep it finite.
+"""Log-odds, sigmoids, softmax and monotone pieces: each formula once, with the constants that keep it finite.
 
-Variants that differ in the last bits, or in what they do far out, have names that say how.
+Variants that differ in the last bits, or in the tails, have names that say how.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ FAR = 700.0
 FAR_LAW = 40.0
 #: The same within boosting: σ(±30) is 1e-13 from 0 and 1, of which 1 − p keeps three digits.
 FAR_BOOSTED = 30.0
-#: Half the distance from 1 to the next number, and the largest number below 1.
+#: Half the distance from 1 to the next float, and the largest float below 1.
 LAST_BIT = 2.0**-53
 BELOW_ONE = 1.0 - LAST_BIT
 #: Stands for 0 in a divisor or a logarithm: a normal number whose reciprocal is finite.
 TINY = 1e-300
-#: Smallest score that a map tells from 0: what `raised` makes of it is still a normal number.
+#: Smallest score that a map tells from 0: what `bend_up` makes of it is still a normal number.
 SMALLEST_SCORE = 1e-290
-#: How far probabilities are kept from 0 and 1 where their log-odds start a fit or are features: no sample can tell.
+#: How far probabilities are kept from 0 and 1 where their log-odds start a fit or are features.
 EDGE = 1e-12
-#: The same where what is beyond must stay apart: 1 − p tells this distance from 0, hardly a smaller one.
+#: The same where values nearer to the ends must stay distinct: 1 − p resolves little less than this.
 FINEST_EDGE = 1e-15
 #: The same for working weights 1 / (p(1 − p)) of least squares, which stay below 1e10.
 EDGE_OF_WEIGHTS = 1e-10
 #: The same for laws that are shifted by their own gradients: 1 − p keeps seven digits of the distance.
 EDGE_OF_SHIFTS = 1e-9
-#: A running sum that has come this share of the way to a goal has reached it: rounding must not move a cut.
+#: A running sum that is this share of a goal has reached it, so that rounding does not move a cut.
 REACHED = 1.0 - 1e-12
 #: A number up to this share of a limit is within it.
 WITHIN = 1.0 + 1e-12
@@ -54,7 +54,7 @@ def log_odds(p: FloatArray, edge: float = 0.0) -> FloatArray:
 
 
 def rate_log_odds(rate: float) -> float:
-    """Log-odds of one rate strictly between 0 and 1, by their quotient: the intercept of a constant map."""
+    """Log-odds of one rate in (0, 1) as the log of a quotient: the intercept of a constant map."""
     return float(np.log(rate / (1.0 - rate)))
 
 
@@ -89,7 +89,7 @@ def sigmoid(x: FloatArray, decay: FloatArray | None = None) -> FloatArray:
 
 
 def clipped_sigmoid(x: FloatArray, far: float = FAR) -> FloatArray:
-    """σ(x) by its definition, in one array, x cut at ±`far`: never 0."""
+    """1 / (1 + exp(−x)) with x cut at ±`far`, so never 0; allocates one array."""
     p = np.exp(-np.clip(x, -far, far))
     p += 1.0
     return np.divide(1.0, p, out=p)
@@ -113,7 +113,7 @@ def log_softmax(eta: FloatArray) -> FloatArray:
 
 
 def center_logs(logs: FloatArray) -> FloatArray:
-    """Log-probabilities minus their mean over classes: what a softmax can see of them."""
+    """Log-probabilities minus their mean over classes: a softmax depends on nothing else."""
     rest: FloatArray = logs - logs.mean(axis=1, keepdims=True)
     return rest
 
@@ -134,11 +134,11 @@ def scaled_axes(matrix: FloatArray, least: float, constant: float = 0.0) -> tupl
 
 
 def halve(holds: Condition, inside: FloatArray, outside: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
-    """Brackets of where conditions that hold at `inside` and fail at `outside` begin to fail, halved so many times."""
+    """Bisect, this many times, between points where conditions hold (`inside`) and fail (`outside`)."""
     for _ in range(times):
         middle = 0.5 * (inside + outside)
-        held = holds(middle)
-        inside, outside = np.where(held, middle, inside), np.where(held, outside, middle)
+        holding = holds(middle)
+        inside, outside = np.where(holding, middle, inside), np.where(holding, outside, middle)
     return inside, outside
 
 
@@ -185,7 +185,7 @@ def smoothstep(t: FloatArray) -> FloatArray:
     """
     square, square_rest = _product(t, t)
     falling = 3.0 - 2.0 * t
-    falling_rest = (3.0 - falling) - 2.0 * t  # what the subtraction rounded away, exactly
+    falling_rest = (3.0 - falling) - 2.0 * t  # the exact rounding error of the subtraction
     high, low = _product(square, falling)
     return high + (low + (square * falling_rest + square_rest * falling))
 

@@ -1,6 +1,6 @@
-"""Parquet below its columns: what the footer says before any of them is decoded, and the checksums of pages.
+"""Parquet footers, read before any column is decoded, and verification of page checksums.
 
-Footer and headers of pages are structs in Thrift's compact protocol; lengths, places and names are taken from them.
+Footers and page headers are structs in Thrift's compact protocol.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class Chunk:
     """The pages of a column in a group of rows."""
 
     column: str  # name of the top-level column
-    start: int | None  # place of the first page; None where the footer does not tell
+    start: int | None  # offset of the first page; None if it is not in this file
     values: int  # how many values its pages hold
 
 
 @dataclass(frozen=True)
 class Pages:
-    """What checksums said of the pages of some columns."""
+    """Counts of verified and unverified pages of some columns."""
 
     verified: int  # pages whose checksum is right
     without: int  # pages that have none
-    unread: str = ""  # why pages could not be looked at; empty if all were
+    unread: str = ""  # why pages could not be read; empty if all were
 
     def __str__(self) -> str:
         if self.unread:
@@ -53,7 +53,7 @@ class Pages:
 
 @dataclass(frozen=True)
 class Footer:
-    """What a footer promises."""
+    """Contents of a footer."""
 
     rows: int  # number of rows
     sizes: dict[str, int]  # bytes of each top-level column without compression, but as encoded
@@ -70,7 +70,7 @@ def read_footer(file: IO[bytes], name: str) -> Footer:
         refuse("a Parquet file must end in its footer", f"another end in {name!r}", _REMEDY)
     file.seek(size - 8 - length)
     try:
-        return _parse_metadata(_Thrift(file.read(length)).structure())
+        return _parse_metadata(_Thrift(file.read(length)).read_struct())
     except (IndexError, KeyError, TypeError, ValueError, AttributeError):
         refuse("a Parquet file must have a readable footer", f"a damaged one in {name!r}", _REMEDY)
 
@@ -97,26 +97,28 @@ def _parse_metadata(metadata: dict[int, Any]) -> Footer:
     return Footer(rows, sizes, tuple(chunks))
 
 
-def verify_pages(file: IO[bytes], name: str, columns: Collection[str] | None = None) -> Pages:
+def verify_pages(
+    file: IO[bytes], name: str, columns: Collection[str] | None = None, footer: Footer | None = None
+) -> Pages:
     """
     Compare the pages of some columns with their checksums, where they have any; a page that differs is refused.
 
     A checksum is the CRC-32 of the bytes of a page as they are stored, without its header.
     """
     pages, reader = Pages(0, 0), _PageReader(file)
-    for chunk in read_footer(file, name).chunks:
+    for chunk in (footer or read_footer(file, name)).chunks:
         if columns is None or chunk.column in columns:
             pages += _verify(reader, name, chunk)
     return pages
 
 
 def _verify(reader: _PageReader, name: str, chunk: Chunk) -> Pages:
-    """The pages of one chunk, one after the other, until they have all of its values."""
+    """Verify the pages of one chunk, in order, until all its values are covered."""
     if chunk.start is None:
         return Pages(0, 0, f"the pages of column {chunk.column!r} are not in the file")
     verified = without = 0
     try:
-        for promised, there in reader.pages(chunk.start, chunk.values):
+        for promised, there in reader.read_checksums(chunk.start, chunk.values):
             if promised is None:
                 without += 1
                 continue
@@ -133,47 +135,47 @@ def _verify(reader: _PageReader, name: str, chunk: Chunk) -> Pages:
 
 
 class _UnreadableError(Exception):
-    """A header that is none, or pages that take more bytes than the file has."""
+    """An invalid page header, or pages longer than the file."""
 
 
 class _PageReader:
-    """Goes from page to page; the bytes of a file are read once at most, whatever its footer says."""
+    """Reads page by page, in all no more bytes than the file has, even if the footer is wrong."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._left = file, file.seek(0, 2)
 
-    def pages(self, place: int, values: int) -> Iterator[tuple[int | None, int]]:
+    def read_checksums(self, place: int, values: int) -> Iterator[tuple[int | None, int]]:
         """
-        The checksum that a page promises, and the one that its bytes have.
+        Yield the stored and the computed checksum of each page.
 
         PageHeader: 3 compressed size, 4 crc; 5 and 8 headers of data pages, in which 1 is the number of values.
         """
         while values > 0:
-            header, length = self._header(place)
+            header, length = self._read_header(place)
             size, promised, data = header[3], header.get(4), header.get(5) or header.get(8)
             count = 0 if data is None else data[1]
             self._left -= length + size
             if size < 0 or count < 0 or self._left < 0:
                 raise _UnreadableError
             values -= count
-            yield promised, 0 if promised is None else self._crc(place + length, size)
+            yield promised, 0 if promised is None else self._compute_crc(place + length, size)
             place += length + size
 
-    def _header(self, place: int) -> tuple[dict[int, Any], int]:
-        """The header at a place, and how long it is."""
+    def _read_header(self, place: int) -> tuple[dict[int, Any], int]:
+        """Read the header at an offset; returns it with its length."""
         size = _HEAD
         while True:
             self._file.seek(place)
             read = self._file.read(size)
             parser = _Thrift(read)
             try:
-                return parser.structure(), parser.length
+                return parser.read_struct(), parser.length
             except (IndexError, ValueError):
                 if len(read) < size or size >= _LONGEST_HEAD:
                     raise _UnreadableError from None
                 size *= 16
 
-    def _crc(self, place: int, size: int) -> int:
+    def _compute_crc(self, place: int, size: int) -> int:
         self._file.seek(place)
         crc = 0
         while size > 0:
@@ -196,14 +198,14 @@ class _Thrift:
         """Bytes that were read."""
         return self._at
 
-    def _byte(self) -> int:
+    def _read_byte(self) -> int:
         self._at += 1
         return self._data[self._at - 1]
 
-    def _varint(self) -> int:
+    def _read_varint(self) -> int:
         value, shift = 0, 0
         while True:
-            byte = self._byte()
+            byte = self._read_byte()
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
@@ -211,50 +213,50 @@ class _Thrift:
             if shift > 63:
                 raise ValueError
 
-    def _integer(self) -> int:
-        value = self._varint()
+    def _read_integer(self) -> int:
+        value = self._read_varint()
         return (value >> 1) ^ -(value & 1)
 
-    def _binary(self) -> bytes:
-        length = self._varint()
+    def _read_binary(self) -> bytes:
+        length = self._read_varint()
         self._at += length
         if self._at > len(self._data):
             raise IndexError
         return self._data[self._at - length : self._at]
 
-    def _several(self, depth: int) -> list[Any]:
-        head = self._byte()
-        length = head >> 4 if head >> 4 < 15 else self._varint()
+    def _read_list(self, depth: int) -> list[Any]:
+        head = self._read_byte()
+        length = head >> 4 if head >> 4 < 15 else self._read_varint()
         if length > len(self._data):  # each takes a byte at least
             raise ValueError
         kind = head & 15
-        return [self._byte() if kind in {1, 2} else self._value(kind, depth) for _ in range(length)]
+        return [self._read_byte() if kind in {1, 2} else self._read_value(kind, depth) for _ in range(length)]
 
-    def _value(self, kind: int, depth: int) -> Any:
+    def _read_value(self, kind: int, depth: int) -> Any:
         if depth > _DEEPEST:
             raise ValueError
         if kind in {1, 2}:  # a boolean in a struct is its type
             return kind == 1
         if kind == 3:
-            return self._byte()
+            return self._read_byte()
         if kind in {4, 5, 6}:
-            return self._integer()
+            return self._read_integer()
         if kind == 7:
             self._at += 8
             return None
         if kind == 8:
-            return self._binary()
+            return self._read_binary()
         if kind in {9, 10}:
-            return self._several(depth + 1)
+            return self._read_list(depth + 1)
         if kind == 12:
-            return self.structure(depth + 1)
+            return self.read_struct(depth + 1)
         raise ValueError  # maps do not occur in a footer
 
-    def structure(self, depth: int = 0) -> dict[int, Any]:
+    def read_struct(self, depth: int = 0) -> dict[int, Any]:
         """Fields up to the stop byte."""
         fields: dict[int, Any] = {}
         number = 0
-        while (head := self._byte()) != 0:
-            number = number + (head >> 4) if head >> 4 else self._integer()
-            fields[number] = self._value(head & 15, depth)
+        while (head := self._read_byte()) != 0:
+            number = number + (head >> 4) if head >> 4 else self._read_integer()
+            fields[number] = self._read_value(head & 15, depth)
         return fields

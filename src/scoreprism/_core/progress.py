@@ -1,54 +1,81 @@
-"""A progress bar for long work: in a terminal, after two seconds, gone when done; silent everywhere else."""
+"""A progress bar on stderr for long work, shown in a terminal after two seconds and removed when done."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-import time
+import threading
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-#: Seconds of silence.
+#: Seconds before a bar is shown.
 PATIENCE = 2.0
 _HIDDEN = ContextVar("hidden", default=False)
 
 
 def track(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
-    """The items, with a bar on stderr once they take long."""
+    """Yield the items, with a bar on stderr once they take long."""
     if _HIDDEN.get() or not sys.stderr.isatty():
         yield from items
         return
-    start, task = time.monotonic(), None
-    _SHOWN.depth += 1
+    line = _Line(what, total)
+    # A timer, and not a look at the clock between items: the first item may be the one that takes long.
+    timer = threading.Timer(PATIENCE, line.show)
+    timer.daemon = True
+    timer.start()
     try:
-        for done, item in enumerate(items, start=1):
-            if task is None and time.monotonic() - start > PATIENCE:
-                _SHOWN.bar = _SHOWN.bar or _bar()
-                task = _SHOWN.bar.add_task(what, total=total)
-            if task is not None:
-                _SHOWN.bar.update(task, completed=done)
+        for done, item in enumerate(items):
+            line.advance(done)
             yield item
     finally:
-        _SHOWN.depth -= 1
-        if task is not None:
-            _SHOWN.bar.remove_task(task)
-        if _SHOWN.depth == 0 and _SHOWN.bar is not None:
-            _SHOWN.bar.stop()
-            _SHOWN.bar = None
+        timer.cancel()
+        line.remove()
 
 
-class _Shown:
-    """What is on the terminal: work inside of work is another line of the same bar."""
+class _Line:
+    """One line of the bar; work inside of work is another line of the same bar."""
 
-    depth = 0
+    #: The bar on the terminal and its lines, which the timer's thread and the worker's share.
+    lock = threading.RLock()
     bar: Any = None
+    shown: int = 0
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total, self.done = what, total, 0
+        self.task: Any = None
+        self.is_over = False
+
+    def show(self) -> None:
+        """Draw the line, unless the work is over."""
+        with self.lock:
+            if self.is_over:
+                return
+            _Line.bar = _Line.bar or _start_bar()
+            _Line.shown += 1
+            self.task = _Line.bar.add_task(self.what, total=self.total, completed=self.done)
+
+    def advance(self, done: int) -> None:
+        """Note how many items are done."""
+        with self.lock:
+            self.done = done
+            if self.task is not None:
+                _Line.bar.update(self.task, completed=done)
+
+    def remove(self) -> None:
+        """Wipe the line out, and the bar with the last one."""
+        with self.lock:
+            self.is_over = True
+            if self.task is None:
+                return
+            _Line.bar.remove_task(self.task)
+            _Line.shown -= 1
+            if _Line.shown == 0:
+                _Line.bar.stop()
+                _Line.bar = None
 
 
-_SHOWN = _Shown()
-
-
-def _bar() -> Any:
+def _start_bar() -> Any:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -60,20 +87,21 @@ def _bar() -> Any:
 @contextlib.contextmanager
 def pause() -> Iterator[None]:
     """Within it the terminal is free for a line of text; the bar comes back below it."""
-    bar = _SHOWN.bar
-    if bar is None:
-        yield
-        return
-    bar.stop()
-    try:
-        yield
-    finally:
-        bar.start()
+    with _Line.lock:  # a timer may not draw in the middle of the text
+        bar = _Line.bar
+        if bar is None:
+            yield
+            return
+        bar.stop()
+        try:
+            yield
+        finally:
+            bar.start()
 
 
 @contextlib.contextmanager
-def hidden(silent: bool = True) -> Iterator[None]:
-    """Within it no bar is shown."""
+def hide_bars(silent: bool = True) -> Iterator[None]:
+    """Show no bars within this context."""
     token = _HIDDEN.set(silent or _HIDDEN.get())
     try:
         yield

@@ -1,6 +1,6 @@
 """Replicates: rows, groups or outcomes drawn from random streams that the caller lays out.
 
-A replicate has a stream of its own, so that neither the number of replicates nor who computes them changes any.
+Each replicate has its own stream, so that it depends neither on the number of replicates nor on the worker.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Streams:
-    """Random streams by key: children of one seed that know nothing of each other."""
+    """Independent random streams by key, all children of one seed."""
 
     entropy: int | tuple[int, ...]
     bits: type[np.random.BitGenerator] = np.random.PCG64
 
     @classmethod
     def of(cls, random_state: object) -> Streams:
-        """What a seed of the user stands for where replicates draw row by row: SFC64 is the fastest generator."""
+        """Streams of a user's seed for replicates that draw row by row; SFC64 is the fastest generator."""
         return cls(tuple(parse_random_state(random_state).integers(2**63, size=2).tolist()), np.random.SFC64)
 
     def __call__(self, *key: int) -> Rng:
@@ -73,13 +73,13 @@ def count_rows(rng: Rng, n: int) -> FloatArray:
 
 
 def count_pooled_rows(rng: Rng, size: FloatArray) -> FloatArray:
-    """The same for rows that are pooled, so many to a line: how many draws fall on each line."""
+    """The same for pooled rows, `size` of them in each line: how many draws fall on each line."""
     n = int(size.sum())
     return rng.multinomial(n, size / n).astype(np.float64)
 
 
 def count_grouped_rows(rng: Rng, group: IntArray, groups: int) -> FloatArray:
-    """How often each row is drawn where whole groups are, as many as there are; `group` numbers that of each row."""
+    """How often each row is drawn when whole groups are drawn; `group` is the group number of each row."""
     counts: FloatArray = np.bincount(rng.integers(0, groups, groups), minlength=groups)[group].astype(np.float64)
     return counts
 
@@ -104,7 +104,9 @@ def draw_counts(rng: Rng, law: FloatArray, count: IntArray, times: int) -> Float
     """How often the event happens among `count` rows: (times, n); for K classes, one after another: (times, n, K)."""
     if law.ndim == 1:
         return rng.binomial(count, law, (times, law.shape[0])).astype(np.float64)
-    rest = np.cumsum(law[:, ::-1], axis=1)[:, ::-1]  # exactly the last class that is possible: it takes all
+    rest = np.cumsum(law[:, ::-1], axis=1)[
+        :, ::-1
+    ]  # equals the probability of the last possible class, whose share is then exactly 1
     share = np.divide(law, rest, out=np.zeros_like(law), where=rest > 0.0)
     counts = np.zeros((times, *law.shape))
     left = np.broadcast_to(count, (times, law.shape[0]))

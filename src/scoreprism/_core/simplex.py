@@ -1,7 +1,7 @@
 """The simplex Δ(𝒴): shapes of laws, one-hot outcomes and the one clipping policy.
 
 A *law* is an array of probabilities, one row a case: shape ``(n,)`` is P(Y=1), shape ``(n, K)`` a point
-of the simplex. ``(n, 2)`` and ``(n,)`` are two writings of the same thing.
+of the simplex. ``(n, 2)`` and ``(n,)`` are two forms of the same law.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-#: What users may pass where an array is wanted; ``_validation`` narrows it.
+#: What users may pass where an array is wanted; `_core/checks.py` narrows it.
 ArrayLike = object
 
 
 def n_classes(law: FloatArray) -> int:
-    """Number of classes a law speaks of."""
+    """Number of classes of a law."""
     return 2 if law.ndim == 1 else law.shape[1]
 
 
@@ -43,7 +43,7 @@ def unify(laws: Sequence[FloatArray]) -> list[FloatArray]:
     Give several laws of the same classes the same number of dimensions.
 
     Vectors are widened rather than matrices narrowed: the first column of a matrix may hold
-    ``1e-300``, which the second, rounded to 1, no longer knows.
+    ``1e-300``, which 1 minus the second column would lose.
     """
     if all(law.ndim == 1 for law in laws):
         return list(laws)
@@ -59,12 +59,12 @@ def one_hot(y: IntArray, k: int) -> FloatArray:
 
 @lru_cache(maxsize=4)
 def _row_starts(n: int, k: int) -> IntArray:
-    """Flat index of the first entry of each row; blocks of the same shape come by the hundred."""
+    """Flat index of the first entry of each row; cached, because many blocks have the same shape."""
     return np.arange(0, n * k, k)
 
 
 def pick(matrix: FloatArray, y: IntArray) -> FloatArray:
-    """The probability given to what happened."""
+    """The entry of each row in the column of its outcome."""
     n, k = matrix.shape
     if matrix.flags.c_contiguous:  # a flat take is three times faster than two index arrays
         picked: FloatArray = matrix.reshape(-1).take(_row_starts(n, k) + y)
@@ -94,8 +94,8 @@ def clip_law(law: FloatArray, distance: float) -> FloatArray:
     return clipped
 
 
-def frozen(array: FloatArray) -> FloatArray:
-    """A read-only view: what is handed out must not be a way to change what is kept."""
+def freeze(array: FloatArray) -> FloatArray:
+    """Return a read-only view, so that callers cannot change stored arrays."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""Files by path, glob or folder, and the columns that are written as folders."""
+"""Input files by path, glob or folder, Hive columns, and checks that files are complete."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.parquet_pages import Pages, verify_pages
 from scoreprism._findings.finding import Finding, announce
 
-#: What stands between the columns of a file of text.
+#: Separators of text files.
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-#: Bytes at the end of a file of text that are looked at.
+#: Bytes at the end of a text file that are checked.
 _TAIL = 1 << 16
-#: Letters of a line that are shown.
+#: Characters of a line shown in a message.
 _SHOWN = 60
-#: Endings of files that can be scanned, and what they are.
+#: Formats by file ending.
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
 
 
 def find_files(source: Any) -> tuple[list[str], str]:
-    """Files of one format, by path, glob or folder, in order."""
-    named = source if isinstance(source, (list, tuple)) else [source]
-    if not named:
+    """Find files of one format, by path, glob or folder, in order."""
+    patterns = source if isinstance(source, (list, tuple)) else [source]
+    if not patterns:
         refuse("a path must name files that exist", "an empty list", "Pass one path or more.")
-    for path in named:
+    for path in patterns:
         if not isinstance(path, (str, Path)) or not str(path):
             what = repr(path) if isinstance(path, str) else type(path).__name__
             refuse("a list of data must hold paths", what, "Put frames together with their engine first.")
-    files = each_once(file for path in named for file in match_files(str(path)))
+    files = drop_repeats(file for path in patterns for file in match_files(str(path)))
     kinds = {FORMATS.get(Path(path).suffix.lower()) for path in files}
     if None in kinds or len(kinds) != 1:
         endings = sorted({Path(path).suffix for path in files})
@@ -43,13 +43,13 @@ def find_files(source: Any) -> tuple[list[str], str]:
     return files, str(kinds.pop())
 
 
-def each_once(paths: Iterable[str]) -> list[str]:
-    """Files in order, those that were named twice (by overlapping globs, or by a link) once: rows count once."""
+def drop_repeats(paths: Iterable[str]) -> list[str]:
+    """Drop files that overlapping globs or links name twice, so that their rows count once."""
     return list({os.path.realpath(path): path for path in reversed(list(paths))}.values())[::-1]
 
 
 def match_files(path: str, endings: Collection[str] = tuple(FORMATS)) -> list[str]:
-    """Files that a path names: itself, those in its folder with one of these endings, or those that match."""
+    """Find the files a path names: the file itself, those in the folder with these endings, or matches of the glob."""
     here = Path(path).expanduser()
     try:
         if here.is_file():
@@ -58,7 +58,7 @@ def match_files(path: str, endings: Collection[str] = tuple(FORMATS)) -> list[st
         refuse("a path must name files that exist", f"{str(path)[:60]!r}… ({error.strerror})", "Check the path.")
     if here.is_dir():
         inside = (p for p in here.rglob("*") if p.suffix.lower() in endings and p.is_file())
-        some = sorted(str(p) for p in inside if not _hidden(p.relative_to(here)))
+        some = sorted(str(p) for p in inside if not _is_hidden(p.relative_to(here)))
         if not some:
             refuse(
                 "a folder must hold files to read", f"{path!r}, which has none", f"They end in {', '.join(endings)}."
@@ -70,19 +70,19 @@ def match_files(path: str, endings: Collection[str] = tuple(FORMATS)) -> list[st
     return some
 
 
-def _hidden(path: Path) -> bool:
-    """Whether a file is unfinished or about others, as Spark and Hive mark them."""
+def _is_hidden(path: Path) -> bool:
+    """Whether a file is hidden by Spark's and Hive's convention: unfinished, or metadata."""
     return any(part[0] in "._" and "=" not in part for part in path.parts)
 
 
-def hive(path: str) -> dict[str, str]:
-    """Columns that are written as folders."""
+def read_hive_columns(path: str) -> dict[str, str]:
+    """Read the columns that folder names hold (``name=value``)."""
     parts = (part.split("=", 1) for part in Path(path).parts[:-1])
     return {part[0]: part[1] for part in parts if len(part) == 2 and part[0]}
 
 
-def hive_root(paths: list[str]) -> str | None:
-    """The folder above those that hold columns; None where there are none."""
+def find_hive_root(paths: list[str]) -> str | None:
+    """Find the folder above the first ``name=value`` folder; None where there is none."""
     parts = Path(paths[0]).parts
     first = next((i for i, part in enumerate(parts[:-1]) if "=" in part), None)
     return None if first is None else str(Path(*parts[:first])) if first else "."
@@ -90,10 +90,10 @@ def hive_root(paths: list[str]) -> str | None:
 
 def doubt_ending(lines: Iterable[bytes], last: bytes, sign: bytes, written: bytes | None = None) -> str:
     """
-    What speaks against a text being complete that has no final newline: its last line or field is the shortest.
+    Say why a text without a final newline may be cut off: its last line or field is the shortest. Empty if it is not.
 
-    Of a file that is complete, the last of n lines is the shortest with a chance of at most 1/n, as any other is. What
-    ends in a quote is whole: it is not doubted, and its length says nothing.
+    In a complete file the last of n lines is the shortest with probability at most 1/n. A line that ends in a quote is
+    complete, and its length is not compared.
     """
     others = [line for line in (line.rstrip(b"\r\n") for line in lines) if line]
     if not last or last.endswith(b'"') or not others:
@@ -113,14 +113,14 @@ def _quote(line: bytes) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
 
 
-def doubt_about(path: str, kind: str) -> str:
-    """What speaks against a file of text being complete, by the last of its lines; empty if nothing does."""
+def doubt_file(path: str, kind: str) -> str:
+    """Say why a text file may be cut off, judged by its last lines; empty if nothing suggests it."""
     if kind not in SEPARATORS:
         return ""
     with Path(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - _TAIL, 0))
-        lines = file.read().split(b"\n")[1:]  # without the header, or a line that is not whole
+        lines = file.read().split(b"\n")[1:]  # without the header or a partial line
     return doubt_ending(lines[:-1], lines[-1], SEPARATORS[kind].encode()) if lines else ""
 
 
@@ -132,7 +132,7 @@ def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
     if kind != "parquet":
         refuse("`verify_checksums` must come with Parquet files", kind.upper(), "Leave it out: text has no checksums.")
     names = None if columns is None else set(columns)
-    found = Pages(0, 0)
+    totals = Pages(0, 0)
     for path in paths:
         with Path(path).open("rb") as file:
             pages = verify_pages(file, path, names)
@@ -142,7 +142,7 @@ def verify_files(source: Any, columns: Iterable[str] | None = None) -> Pages:
                 f"{path!r}: {pages.unread}",
                 "Write it again, or leave `verify_checksums` out.",
             )
-        found += pages
-    if not found.verified:
+        totals += pages
+    if not totals.verified:
         announce(Finding("file_suspect", facts={"unverified": True}))
-    return found
+    return totals

@@ -1,4 +1,4 @@
-"""The one reader of our JSON files: bounded in size and depth before it is parsed, strict in what it takes."""
+"""The reader of our JSON files: limits size and depth before parsing; no NaN or repeated fields by default."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, NoReturn
 
 from scoreprism.exceptions import InputError
 
-#: Objects and lists within one another; what we write has at most about ten.
+#: Greatest nesting of objects and lists; what we write has about ten.
 DEPTH = 48
 _MEGABYTE = 10**6
-#: Whatever is no bracket: texts, which may hold brackets, also one that the end of the file cuts off, and the rest.
+#: Everything but brackets: strings, which may contain brackets, also unterminated ones, and the rest.
 _NO_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[^"\[\]{}]+', re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How one kind of file is read."""
+    """Limits and messages for one kind of file."""
 
     what: str  # what messages call the file, with its article
     remedy: str  # what to do about a file that is refused
@@ -30,7 +30,7 @@ class Reader:
     nan: bool = False
 
     def read(self, text: object) -> Any:
-        """What the text says."""
+        """Parse a text."""
         if not isinstance(text, (str, bytes)):
             self.refuse("must be read from text", type(text).__name__)
         if len(text) > self.megabytes * _MEGABYTE:
@@ -42,11 +42,14 @@ class Reader:
         count = 1 + sum(plain.count(sign) for sign in ",[{")
         if count > self.values:
             self.refuse(f"must hold at most {self.values} values", f"about {count}")
-        if _deeper(plain, DEPTH):
+        if _is_deeper(plain, DEPTH):
             self.refuse(f"must have at most {DEPTH} levels", "more lists or objects within one another")
         try:
             return json.loads(
-                plain, parse_constant=self._constant, parse_float=self._float, object_pairs_hook=self._object
+                plain,
+                parse_constant=self._parse_constant,
+                parse_float=self._parse_float,
+                object_pairs_hook=self._build_object,
             )
         except InputError:
             raise
@@ -59,28 +62,28 @@ class Reader:
         """Refuse the file."""
         raise InputError(f"{self.what} {rule}", got, self.remedy)
 
-    def _constant(self, word: str) -> float:
+    def _parse_constant(self, word: str) -> float:
         if not self.nan:
             self.refuse("must hold finite numbers", word)
         return float(word.replace("Infinity", "inf"))
 
-    def _float(self, text: str) -> float:
+    def _parse_float(self, text: str) -> float:
         number = float(text)
         if not math.isfinite(number):
             self.refuse("must hold finite numbers", text if len(text) < 40 else f"{text[:40]}…")
         return number
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _build_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
             seen: set[str] = set()
-            twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            self.refuse("must not repeat a field", f"{twice[:40]!r} twice")
+            repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            self.refuse("must not repeat a field", f"{repeated[:40]!r} twice")
         return fields
 
 
-def _deeper(text: str, most: int) -> bool:
-    """Whether lists and objects lie within one another more than so many times."""
+def _is_deeper(text: str, most: int) -> bool:
+    """Whether lists and objects are nested deeper than `most`."""
     if text.count("[") + text.count("{") <= most:
         return False
     depth = 0

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scoreprism._document.model import Column, Range, Table
+from scoreprism._document.model import Range, Table
 from scoreprism._findings.wording import visible
 
 #: How a cell starts that a spreadsheet may run; full-width signs are taken for the plain ones by some.
@@ -18,7 +18,8 @@ _RUNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 def render_csv(table: Table) -> str:
     """Any table as CSV; a range becomes two columns, or three with its estimate."""
     parts = [_parts([row[i] for row in table.rows]) for i in range(len(table.columns))]
-    heads = [_head(column, part) for column, some in zip(table.columns, parts, strict=True) for part in some]
+    columns = zip(table.columns, parts, strict=True)
+    heads = [f"{column.key}_{part}" if part else column.key for column, some in columns for part in some]
     rows = [[_part(cell, part) for cell, some in zip(row, parts, strict=True) for part in some] for row in table.rows]
     return csv_lines(heads, rows)
 
@@ -29,10 +30,6 @@ def _parts(cells: Sequence[Any]) -> tuple[str, ...]:
     if not ranges:
         return ("",)
     return ("estimate", "low", "high") if any(cell.estimate is not None for cell in ranges) else ("low", "high")
-
-
-def _head(column: Column, part: str) -> str:
-    return f"{column.key}_{part}" if part else column.key
 
 
 def _part(cell: Any, part: str) -> Any:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from scoreprism.exceptions import UnavailableError
+
 #: From the type of a result to what draws it.
 _DRAWS: dict[type, Callable[..., Any]] = {}
 
@@ -18,5 +20,8 @@ def draws(kind: type, function: Callable[..., Any]) -> None:
 def draw(result: object, **options: Any) -> Any:
     """Draw a result, as its type or the nearest base that has a figure."""
     import_module("scoreprism.displays")  # fills the table
-    kind = next(kind for kind in type(result).__mro__ if kind in _DRAWS)
-    return _DRAWS[kind](result, **options)
+    for kind in type(result).__mro__:
+        if kind in _DRAWS:
+            return _DRAWS[kind](result, **options)
+    instead = getattr(result, "_draw_instead", "Use to_frame(), and draw what you need.")
+    raise UnavailableError(f"{type(result).__name__} has no figure. {instead}")

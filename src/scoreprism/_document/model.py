@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -448,6 +450,15 @@ class Document:
     def tables(self) -> dict[str, Table]:
         """All tables by key, those behind figures included."""
         return {table.key: table for section in self.sections for table in section.tables}
+
+
+#: Packages whose versions may change a number.
+_PACKAGES = ("scoreprism", "numpy", "scipy", "scikit-learn")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
 
 
 #: How a document is written, by the ending of the file's name.

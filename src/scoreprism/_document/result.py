@@ -113,6 +113,24 @@ class Result(ABC):
         """
         return make_frame(self._columns(), backend or getattr(self, "_backend", None))
 
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """
+        Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options : object
+            What the ``plot`` of its display takes.
+
+        Returns
+        -------
+        display
+            With its axes and artists.
+        """
+        return draw(self, ax=ax, **options)
+
     def to_dict(self) -> dict[str, Any]:
         """
         The result as plain Python objects.
@@ -264,28 +282,6 @@ class TermTable(Result):
         """The table, term by term."""
         columns = self._columns()
         return {name: {key: columns[key][i] for key in columns if key != "term"} for i, name in enumerate(self.names)}
-
-
-class Drawable:
-    """A result that has a figure."""
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """
-        Draw the result.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **options : object
-            What the ``plot`` of its display takes.
-
-        Returns
-        -------
-        display
-            With its axes and artists.
-        """
-        return draw(self, ax=ax, **options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from scoreprism._core.checks import listed, refuse
+from scoreprism._core.checks import abbreviate, refuse
 from scoreprism._core.strict_json import Reader
 from scoreprism.exceptions import InputError
 
@@ -53,7 +53,9 @@ def read_summary(text: str | bytes) -> dict[str, Any]:
     given = set(data) - {SCALE, FLOORED, MOVED}
     if given != _FIELDS:
         odd = sorted(_FIELDS.symmetric_difference(given))
-        refuse("the JSON must have exactly the fields of a decomposition", f"unknown or missing: {listed(odd)}", remedy)
+        refuse(
+            "the JSON must have exactly the fields of a decomposition", f"unknown or missing: {abbreviate(odd)}", remedy
+        )
     return data
 
 

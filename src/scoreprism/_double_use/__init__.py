@@ -19,9 +19,9 @@ import numpy as np
 from scoreprism._core.simplex import IntArray
 from scoreprism._double_use.chance import SEEN, SUSPECTED
 from scoreprism._double_use.equations import find_equations
-from scoreprism._double_use.leaves import agree
-from scoreprism._double_use.model_parts import ModelPart, parts
-from scoreprism._double_use.stored_rows import overlap
+from scoreprism._double_use.leaves import find_agreement
+from scoreprism._double_use.model_parts import ModelPart, iterate_parts
+from scoreprism._double_use.stored_rows import find_overlap
 from scoreprism._findings.finding import Finding, announce
 
 __all__ = ["find_training_rows", "warn_of_training_rows"]
@@ -35,10 +35,10 @@ _PARTS = 40
 
 
 def find_training_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Finding | None:
-    """Find out whether a model was certainly, or perhaps, trained on rows; None where nothing speaks for it."""
+    """Find evidence that a model was trained on these rows; None where there is none."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a model that is asked in ways it does not expect
-        return _ask(lambda: _strongest(_whole(model, X, y, sample_weight)))
+        warnings.simplefilter("ignore")  # the model may warn about how it is called here
+        return _try(lambda: _strongest(_whole(model, X, y, sample_weight)))
 
 
 def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> ModelPart:
@@ -49,11 +49,11 @@ def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> ModelPart:
     k = len(labels) if labels is not None and np.ndim(labels) == 1 else 2
     X = X if hasattr(X, "shape") else np.asarray(X)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return ModelPart(type(model).__name__, model, X, _codes(y, labels), k, weight)
+    return ModelPart(type(model).__name__, model, X, _code_outcomes(y, labels), k, weight)
 
 
 def warn_of_training_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
-    """Say so if a model was certainly trained on the rows that a map of its scores is fitted to."""
+    """Warn if a model was certainly trained on the rows that a map of its scores is fitted to."""
     finding = find_training_rows(model, X, y, sample_weight)
     if finding is not None and _is_certain(finding):
         announce(finding.with_facts(what="map"))
@@ -78,26 +78,26 @@ def _strongest(whole: ModelPart) -> Finding | None:
 
 def _traces(whole: ModelPart) -> Iterator[tuple[ModelPart, Finding]]:
     """Traces of all kinds in all parts."""
-    models = parts(whole)
+    models = iterate_parts(whole)
     for _ in range(_PARTS):
-        part = _ask(lambda: next(models, None))
+        part = _try(lambda: next(models, None))
         if part is None:
             return
         for look in (_of_stored_rows, _of_leaves, _of_equations):
-            trace = _ask(partial(look, part))
+            trace = _try(partial(look, part))
             if trace is not None:
                 yield part, trace
 
 
-def _ask(question: Callable[[], T | None]) -> T | None:
-    """An answer; None where a model of another maker, or of another version, has none."""
+def _try(question: Callable[[], T | None]) -> T | None:
+    """Call a check; None where a foreign or newer model makes it fail."""
     try:
         return question()
-    except Exception:  # noqa: BLE001 - whatever its code raises, a guard does not stop what it guards
+    except Exception:  # noqa: BLE001 - a guard must not stop the call it guards
         return None
 
 
-def _codes(y: Any, labels: Any) -> IntArray | None:
+def _code_outcomes(y: Any, labels: Any) -> IntArray | None:
     """Outcomes as codes of the model's classes; None if there are others among them."""
     if y is None or np.ndim(y) != 1 or labels is None or np.ndim(labels) != 1:
         return None
@@ -126,7 +126,7 @@ def _judge(
 
 
 def _of_stored_rows(part: ModelPart) -> Finding | None:
-    stored = None if part.step else overlap(part)
+    stored = None if part.step else find_overlap(part)
     if stored is None:
         return None
     evidence = "stored" if stored.outcomes else "stored_other_outcomes"
@@ -134,7 +134,7 @@ def _of_stored_rows(part: ModelPart) -> Finding | None:
 
 
 def _of_leaves(part: ModelPart) -> Finding | None:
-    match = None if part.step else agree(part)
+    match = None if part.step else find_agreement(part)
     if match is None:
         return None
     statistical = match.kind in (

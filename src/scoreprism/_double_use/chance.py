@@ -1,4 +1,4 @@
-"""How likely it is that other rows look like the training rows: bounds that hold whatever the law of the rows is."""
+"""How likely it is that other rows look like the training rows: bounds for any law of the rows."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def log_near_zero(scores: FloatArray, total: FloatArray, values: FloatArray, row
         return 0.0
     scaled = scores[:, used] * (np.sqrt(factor) / spread[used])
     sizes, axes = np.linalg.eigh(scaled.T @ scaled)
-    kept = sizes > 1e-8 * sizes[-1]
-    z = (axes.T @ (total[used] / spread[used]))[kept] / np.sqrt(sizes[kept])
+    varying = sizes > 1e-8 * sizes[-1]
+    z = (axes.T @ (total[used] / spread[used]))[varying] / np.sqrt(sizes[varying])
     with np.errstate(divide="ignore"):
-        normal = float(np.log(gammainc(0.5 * kept.sum(), 0.5 * float(z @ z))))
+        normal = float(np.log(gammainc(0.5 * varying.sum(), 0.5 * float(z @ z))))
     if normal > SUSPECTED:
         return normal
     steps = np.array([least_step(column) for column in values[:, used].T])

@@ -112,7 +112,7 @@ def _logistic(part: ModelPart, weight: FloatArray) -> Equations | None:
         values.append(X[:, used])
         if model.fit_intercept:
             scores.append(gap[:, None])
-            total.append(np.array([gap.sum() - _held_intercept(model, strength, ratio, k)]))
+            total.append(np.array([gap.sum() - _penalise_intercept(model, strength, ratio, k)]))
             values.append(np.arange(len(y), dtype=np.float64)[:, None] % 2.0)
     return _judge(
         "score_equations", np.concatenate(scores, axis=1), np.concatenate(total),
@@ -120,7 +120,7 @@ def _logistic(part: ModelPart, weight: FloatArray) -> Equations | None:
     )  # fmt: skip
 
 
-def _held_intercept(model: Any, strength: float, ratio: float, k: int) -> float:
+def _penalise_intercept(model: Any, strength: float, ratio: float, k: int) -> float:
     """The gradient of the penalty in the intercept, which liblinear alone penalises."""
     if model.solver != "liblinear":
         return 0.0
@@ -159,12 +159,12 @@ def _last_layer(part: ModelPart, weight: FloatArray) -> Equations | None:
     law = model.predict_proba(part.X)
     first = int(part.k == 2)  # two classes have one equation, of the second
     gaps = [weight * ((y == first + k) - law[:, first + k]) for k in range(classes)]
-    held = [model.alpha * np.append(turn.T @ model.coefs_[-1][:, k], 0.0) for k in range(classes)]
+    penalties = [model.alpha * np.append(turn.T @ model.coefs_[-1][:, k], 0.0) for k in range(classes)]
     scores = np.concatenate([gap[:, None] * column for gap in gaps], axis=1)
     if scores.shape[1] * 10 > y.size:
         return None
     return _judge(
-        "last_layer", scores, scores.sum(axis=0) - np.concatenate(held),
+        "last_layer", scores, scores.sum(axis=0) - np.concatenate(penalties),
         np.tile(column, classes),
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ class Leaves:
     column: int = 1  # the class that this first tree is of
     outcomes: bool = True  # whether the classes of rows that were drawn are those of training
 
-    def held(self, y: IntArray | None, k: int, weight: NDArray[Any] | None = None) -> FloatArray:
+    def count_rows(self, y: IntArray | None, k: int, weight: NDArray[Any] | None = None) -> FloatArray:
         """Rows by leaf and class; by leaf alone where outcomes are not known."""
         codes, k = (np.zeros_like(self.place), 1) if y is None else (y, k)
         counts = np.bincount(self.place * k + codes, weights=weight, minlength=self.kept.size * k)
@@ -45,21 +45,21 @@ class LeafAgreement:
     outcomes: bool = True  # whether outcomes agree as well
 
 
-def agree(part: ModelPart) -> LeafAgreement | None:
+def find_agreement(part: ModelPart) -> LeafAgreement | None:
     """How the rows fill the leaves of a model's first trees, by the kind of agreement that chance explains least."""
-    grown = [leaves for leaves in trees(part) if leaves.kept.size > 1]
+    grown = [leaves for leaves in find_trees(part) if leaves.kept.size > 1]
     if not grown:
         return None
-    agreement = _together([_compare(leaves, part) for leaves in grown])
+    agreement = _combine_trees([_compare(leaves, part) for leaves in grown])
     if part.draws is not None or (agreement is not None and (agreement.kind == "equal" or agreement.chance <= SEEN)):
         return agreement
     # The geometric mean of p-values, times e, is a p-value whatever their dependence (Vovk and Wang, 2020).
-    apart = [log_too_close(leaves.held(None, 1)[:, 0], leaves.kept) for leaves in grown]
+    apart = [log_too_close(leaves.count_rows(None, 1)[:, 0], leaves.kept) for leaves in grown]
     close = LeafAgreement("close", float(np.mean(apart)) + 1.0)
     return close if agreement is None or close.chance < agreement.chance else agreement
 
 
-def _together(compared: list[LeafAgreement | None]) -> LeafAgreement | None:
+def _combine_trees(compared: list[LeafAgreement | None]) -> LeafAgreement | None:
     """What holds for all trees; the least chance, since no other rows do better in all trees than in one."""
     agreements = [one for one in compared if one is not None]
     kinds = {one.kind for one in agreements} - {"equal"}
@@ -73,18 +73,20 @@ def _together(compared: list[LeafAgreement | None]) -> LeafAgreement | None:
 def _compare(leaves: Leaves, part: ModelPart) -> LeafAgreement | None:
     """How the rows fill the leaves of one tree."""
     kept, y = leaves.kept, part.y if leaves.shares is not None else None
-    held = leaves.held(y, part.k)
+    counts = leaves.count_rows(y, part.k)
     low, high = (kept[:, None], kept[:, None]) if y is None or leaves.shares is None else _classes(leaves)
-    total, rows = held.sum(axis=1), part.rows
+    total, rows = counts.sum(axis=1), part.rows
     share = min(1.0, float(kept.sum()) / rows)
     if np.array_equal(total, kept):
         exact = np.array_equal(low, high)
-        outcomes = leaves.outcomes and bool((held >= low).all() and (held <= high).all()) and _explains(leaves, part)
+        outcomes = (
+            leaves.outcomes and bool((counts >= low).all() and (counts <= high).all()) and _explains(leaves, part)
+        )
         return LeafAgreement("equal", log_equal(low if exact and outcomes else kept), share, outcomes)
-    if (total >= kept).all() and (held >= low).all():
+    if (total >= kept).all() and (counts >= low).all():
         chance = min(log_bounded(low, rows, least=True), log_bounded(kept, rows, least=True))
         return LeafAgreement("more", chance, share)
-    if (total <= kept).all() and (held <= high).all():
+    if (total <= kept).all() and (counts <= high).all():
         chance = min(log_bounded(high, rows, least=False), log_bounded(kept, rows, least=False))
         pure = _purity(leaves, rows) if y is not None else 0.0
         return LeafAgreement("fewer", chance) if chance <= max(pure, SEEN) else LeafAgreement("pure", pure)
@@ -130,7 +132,7 @@ def _explains(leaves: Leaves, part: ModelPart) -> bool:
     return bool(np.abs(events - fitted).max() < 0.1)
 
 
-def trees(part: ModelPart) -> Iterator[Leaves]:
+def find_trees(part: ModelPart) -> Iterator[Leaves]:
     """The first trees of a model of any maker; nothing for a model without trees."""
     model = part.model
     if hasattr(model, "tree_") and hasattr(model, "apply"):
@@ -162,16 +164,16 @@ def _find_leaf(place: NDArray[Any], leaves: NDArray[Any], nodes: int) -> IntArra
 def _scikit(model: Any, part: ModelPart) -> Leaves:
     tree = model.tree_
     leaves = np.flatnonzero(tree.children_left < 0)
-    kept = tree.n_node_samples[leaves].astype(np.float64)
+    trained = tree.n_node_samples[leaves].astype(np.float64)
     place = _find_leaf(model.apply(_plain(model, part.X)), leaves, tree.node_count)
     if not hasattr(model, "classes_") or tree.value.shape[1:] != (1, part.k):
-        return Leaves(place, kept)
+        return Leaves(place, trained)
     shares, weight = tree.value[leaves, 0, :], tree.weighted_n_node_samples[leaves]
-    filled = Leaves(place, kept, shares, weighted=not np.array_equal(weight, kept))
+    filled = Leaves(place, trained, shares, weighted=not np.array_equal(weight, trained))
     if part.draws is None or part.y is None or weight.sum() != part.draws.sum():
         return filled
-    drawn = filled.held(part.y, part.k, part.draws)
-    return replace(filled, outcomes=np.allclose(drawn, shares * weight[:, None], rtol=0.0, atol=1e-6))
+    drawn_counts = filled.count_rows(part.y, part.k, part.draws)
+    return replace(filled, outcomes=np.allclose(drawn_counts, shares * weight[:, None], rtol=0.0, atol=1e-6))
 
 
 def _gradient_boosting(model: Any, part: ModelPart) -> Iterator[Leaves]:
@@ -194,8 +196,8 @@ def _histogram(model: Any, part: ModelPart) -> Iterator[Leaves]:
         nodes["value"][leaves] = np.arange(leaves.size)  # a copy that predicts the number of the leaf
         numbered = type(predictor)(nodes, predictor.binned_left_cat_bitsets, predictor.raw_left_cat_bitsets)
         place = numbered.predict(X, known, places, 1).astype(np.intp)
-        kept = nodes["count"][leaves].astype(np.float64)
-        yield Leaves(place, kept, value=None if number else value, column=int(part.k == 2))
+        trained = nodes["count"][leaves].astype(np.float64)
+        yield Leaves(place, trained, value=None if number else value, column=int(part.k == 2))
 
 
 def _lightgbm(model: Any, part: ModelPart) -> Iterator[Leaves]:
@@ -237,10 +239,10 @@ def _xgboost(model: Any, part: ModelPart) -> Iterator[Leaves]:
         nodes = model.apply(part.X, iteration_range=(0, 1))
     place = _find_leaf(np.asarray(nodes).reshape(part.rows, -1)[:, 0].astype(np.intp), leaves, int(leaves.max()) + 1)
     covers = np.array([cover[i] for i in leaves.tolist()])
-    kept = covers * (part.rows / covers.sum())  # as many rows, if these are they; then whole numbers
-    near = np.abs(kept - np.round(kept)) <= 1e-4 * np.maximum(kept, 1.0) + 1e-3
-    kept = np.where(near, np.round(kept), kept)
-    yield Leaves(place, kept, value=np.array([value[i] for i in leaves.tolist()]), column=int(part.k == 2))
+    trained = covers * (part.rows / covers.sum())  # as many rows, if these are they; then whole numbers
+    near = np.abs(trained - np.round(trained)) <= 1e-4 * np.maximum(trained, 1.0) + 1e-3
+    trained = np.where(near, np.round(trained), trained)
+    yield Leaves(place, trained, value=np.array([value[i] for i in leaves.tolist()]), column=int(part.k == 2))
 
 
 def _catboost(model: Any, part: ModelPart) -> Iterator[Leaves]:
@@ -251,5 +253,5 @@ def _catboost(model: Any, part: ModelPart) -> Iterator[Leaves]:
         yield Leaves(places[:, number].astype(np.intp), one)
 
 
-#: Boosters are told by the package of their class, so that none has to be imported.
+#: Boosters are recognised by the package of their class, so that none has to be imported.
 _MAKERS = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}

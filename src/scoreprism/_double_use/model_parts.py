@@ -1,4 +1,4 @@
-"""What a fitted model is made of, each part with the rows as they would have reached it in training."""
+"""The parts of a fitted model, each with the rows as it would have received them in training."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class ModelPart:
         y, weight = (None if one is None else one[rows] for one in (self.y, self.weight))
         return replace(self, X=take_rows(self.X, rows), y=y, weight=weight)
 
-    def inside(self, model: Any, *, named: bool) -> ModelPart:
+    def wrap_inner(self, model: Any, *, named: bool) -> ModelPart:
         """A model inside this one, on the same rows; it has a name of its own, or goes by that of the whole."""
         labels = getattr(model, "classes_", None)
         y = self.y if labels is None or len(labels) == self.k else None
         return replace(self, model=model, y=y, name=type(model).__name__ if named else self.name, draws=None)
 
 
-def parts(part: ModelPart, depth: int = 0) -> Iterator[ModelPart]:
+def iterate_parts(part: ModelPart, depth: int = 0) -> Iterator[ModelPart]:
     """A model, and the models that it is made of."""
     if depth > _DEPTH:
         return
@@ -55,7 +55,7 @@ def parts(part: ModelPart, depth: int = 0) -> Iterator[ModelPart]:
     inner = _steps if getattr(part.model, "steps", None) else _unwrap
     for one, deeper in (*inner(part), *_members(part), *_folds(part), *_find_held_out(part)):
         if deeper:
-            yield from parts(one, depth + 1)
+            yield from iterate_parts(one, depth + 1)
         else:
             yield one
 
@@ -64,9 +64,9 @@ def _unwrap(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """The models inside searches, thresholds and frozen estimators."""
     for attribute in ("best_estimator_", "estimator_", "base_estimator_"):
         if getattr(part.model, attribute, None) is not None:
-            yield part.inside(getattr(part.model, attribute), named=attribute != "base_estimator_"), True
+            yield part.wrap_inner(getattr(part.model, attribute), named=attribute != "base_estimator_"), True
     if type(part.model).__name__ == "FrozenEstimator":
-        yield part.inside(part.model.estimator, named=True), True
+        yield part.wrap_inner(part.model.estimator, named=True), True
 
 
 def _steps(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
@@ -79,7 +79,7 @@ def _steps(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
         for scaler, columns in _columns(step, at.X):
             yield replace(at, model=scaler, X=columns, step=True), False
         at = replace(at, X=step.transform(at.X))
-    yield at.inside(last, named=True), True
+    yield at.wrap_inner(last, named=True), True
 
 
 def _columns(step: Any, X: Any) -> Iterator[tuple[Any, Any]]:
@@ -100,10 +100,10 @@ def _members(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     members = getattr(model, "estimators_", None)
     if not isinstance(members, list):  # the trees of gradient boosting stand in an array, and are read with their start
         return
-    drawn = _redraw_samples(model, part.rows)
+    redrawn_samples = _redraw_samples(model, part.rows)
     for number, member in enumerate(members[:MEMBERS]):
-        features, rows = drawn[number] if number < len(drawn) else (None, None)
-        whole = part.inside(member, named=False)
+        features, rows = redrawn_samples[number] if number < len(redrawn_samples) else (None, None)
+        whole = part.wrap_inner(member, named=False)
         if features is not None and len(features) != np.shape(part.X)[1]:
             whole = replace(whole, X=np.asarray(part.X)[:, features])
         if rows is not None and hasattr(member, "tree_"):
@@ -130,7 +130,7 @@ def _folds(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     pairs = getattr(model, "calibrated_classifiers_", None) or getattr(model, "calibrated_", None)
     if not isinstance(pairs, list) or not hasattr(pairs[0], "estimator"):
         return
-    members = [part.inside(pair.estimator, named=False) for pair in pairs[:MEMBERS]]
+    members = [part.wrap_inner(pair.estimator, named=False) for pair in pairs[:MEMBERS]]
     if len(pairs) > 1 and part.y is not None:
         from sklearn.model_selection import check_cv
 

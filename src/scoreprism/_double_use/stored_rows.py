@@ -44,17 +44,17 @@ def find_stored_rows(model: Any) -> StoredRows | None:
     return StoredRows(X, np.repeat(np.arange(len(model.n_support_)), model.n_support_), int(size[0]))
 
 
-def overlap(part: ModelPart) -> Overlap | None:
+def find_overlap(part: ModelPart) -> Overlap | None:
     """Rows that a model keeps and that are judged; None where it keeps none, or no more than chance has it."""
-    kept = find_stored_rows(part.model)
-    if kept is None or kept.X.shape[1] != part.X.shape[1]:
+    stored = find_stored_rows(part.model)
+    if stored is None or stored.X.shape[1] != part.X.shape[1]:
         return None
-    ours, theirs = _numbers(part.X, kept.X)
+    ours, theirs = _numbers(part.X, stored.X)
     count_ours, count_theirs = (np.bincount(x, minlength=max(ours.max(), theirs.max()) + 1) for x in (ours, theirs))
-    whole = kept.trained == len(theirs)
+    whole = stored.trained == len(theirs)
     shared, of = (count_theirs[ours] > 0, ours.size) if whole else (count_ours[theirs] > 0, theirs.size)
-    y = _codes(kept.y, part)
-    share = float(shared.mean()) * (1.0 if whole else min(1.0, kept.trained / ours.size))
+    y = _codes(stored.y, part)
+    share = float(shared.mean()) * (1.0 if whole else min(1.0, stored.trained / ours.size))
     chance = _coincidence(int(shared.sum()), of, ours, theirs, count_ours, count_theirs)
     single = (count_ours == 1) & (count_theirs == 1)
     if y is not None and part.y is not None and single.any():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_clip, refuse
-from scoreprism._core.labels import distinct
+from scoreprism._core.labels import code_labels
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._fitting.chain_fit import ChainFit, parse_loss, split_options
 from scoreprism._kernels.term_intervals import FORMS
@@ -112,7 +112,7 @@ def decompose_segments(
     floors: Mapping[str, float] | None = None,
 ) -> SegmentDecompositions:
     """Each segment of a column by laws of its own; all at the same floor, where the loss of one is infinite."""
-    labels, codes = distinct(sample.segments[column], column)
+    labels, codes = code_labels(sample.segments[column], column)
     fits: dict[Any, ChainFit] = {}
     skipped: dict[Any, str] = {}
     for code, label in enumerate(labels.tolist()):

@@ -315,12 +315,12 @@ class Noted:
 
 def settle(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """What is left when findings that others overrule are gone; each once, in the order they came."""
-    found = _distinct(findings)
-    gone = {(kind, one.model) for one in found for kind in KINDS[one.kind].overrules - _BY_TERM}
-    gone_of_term = {(kind, one.model, one.term) for one in found for kind in KINDS[one.kind].overrules & _BY_TERM}
+    distinct = _distinct(findings)
+    gone = {(kind, one.model) for one in distinct for kind in KINDS[one.kind].overrules - _BY_TERM}
+    gone_of_term = {(kind, one.model, one.term) for one in distinct for kind in KINDS[one.kind].overrules & _BY_TERM}
     return tuple(
         one
-        for one in found
+        for one in distinct
         if (one.kind, one.model) not in gone and (one.kind, one.model, one.term) not in gone_of_term
     )
 
@@ -330,20 +330,20 @@ _BY_TERM = frozenset({"no_information_gain", "information_size_open"})
 
 
 def _distinct(findings: Iterable[Finding]) -> list[Finding]:
-    found: list[Finding] = []
+    distinct: list[Finding] = []
     for one in findings:
-        if one not in found:
-            found.append(one)
-    return found
+        if one not in distinct:
+            distinct.append(one)
+    return distinct
 
 
 def doubts(findings: Iterable[Finding]) -> dict[int, Finding]:
     """The first doubt of each level, by its position."""
-    found: dict[int, Finding] = {}
+    doubts_by_level: dict[int, Finding] = {}
     for one in findings:
         if one.severity == "doubt" and one.level is not None:
-            found.setdefault(one.level, one)
-    return found
+            doubts_by_level.setdefault(one.level, one)
+    return doubts_by_level
 
 
 def of_severity(findings: Iterable[Finding], *severities: str) -> tuple[Finding, ...]:
@@ -354,7 +354,7 @@ def of_severity(findings: Iterable[Finding], *severities: str) -> tuple[Finding,
 # ── warnings ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def outside() -> int:
+def count_own_frames() -> int:
     """How many frames up the user's own code is: a warning should point there."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "scoreprism":
@@ -368,23 +368,23 @@ def announce(finding: Finding, stacklevel: int | None = None) -> Finding:
     if kind is not None:
         warning = kind(finding.text)
         warning.finding = finding  # for those who collect findings, not sentences
-        warnings.warn(warning, stacklevel=outside() if stacklevel is None else stacklevel + 1)
+        warnings.warn(warning, stacklevel=count_own_frames() if stacklevel is None else stacklevel + 1)
     return finding
 
 
 @contextmanager
 def collect_findings() -> Iterator[list[Finding]]:
     """The findings behind our own warnings, each once, in a list that is full after the block; others are issued."""
-    found: list[Finding] = []
+    collected: list[Finding] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ours.ScoreprismWarning)
-        yield found
+        yield collected
     for one in caught:
         finding = getattr(one.message, "finding", None)
         if finding is None:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-        elif finding not in found:
-            found.append(finding)
+        elif finding not in collected:
+            collected.append(finding)
 
 
 def select(findings: Sequence[Finding], *kinds: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The sentences of findings: one table, read at the end by whoever shows a result. No code ever reads a sentence."""
+"""The sentences of findings, in one table that renderers read. No code parses a sentence."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def say_all(findings: Sequence[Finding]) -> list[str]:
 
 
 def group_alike(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Findings of several models that one sentence can tell of, together; in the order of their first."""
+    """Group findings of several models that one sentence can state, in the order of the first of each group."""
     groups: dict[Any, list[Finding]] = {}
     for place, one in enumerate(findings):
         alike = one.kind in TOGETHER and one.model is not None and _is_plain(one)
@@ -104,7 +104,7 @@ def _is_plain(f: Finding) -> bool:
 def _say_together(group: Sequence[Finding]) -> str:
     names = [str(one.model) for one in group]
     each = [f"{one.model}{_p(one)}" for one in group]
-    words = {"names": _named(names), "any": enumerate_words(names, 6, "or"), "each": _named(each),
+    words = {"names": _list_names(names), "any": enumerate_words(names, 6, "or"), "each": _list_names(each),
              "any_p": enumerate_words(each, 6, "or")}  # fmt: skip
     shielded = _shield(group[0])
     return spell(TOGETHER[shielded.kind].format_map({**_fields(shielded), **_shield(words)})).replace(_TICK, "`")
@@ -231,36 +231,38 @@ def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding]
     """The verdict on one model in a sentence or two; `where` says how many rows it rests on."""
     by_kind = {one.kind: one for one in findings}
     infinite, doubt = by_kind.get("infinite_loss"), by_kind.get("do_not_act")
-    said = []
+    sentences = []
     if infinite is not None:
-        said.append(f"The {loss} loss of {model} is infinite: an outcome that it gave probability 0 was observed.")
+        sentences.append(f"The {loss} loss of {model} is infinite: an outcome that it gave probability 0 was observed.")
     if doubt is not None:
-        said.append(f"No conclusion on {model}: it is judged on rows that were used to fit it.")
-        return " ".join(said)
+        sentences.append(f"No conclusion on {model}: it is judged on rows that were used to fit it.")
+        return " ".join(sentences)
     floor = by_kind.get("floored")
     about = f"the {loss} loss of {model}, {write_amount(risk, 4)},"
     if infinite is not None and floor is not None:
-        said.append(f"{_start(mark_floor(floor.facts['floor']))} it is {write_amount(risk, 4)}.")
+        sentences.append(f"{_start(mark_floor(floor.facts['floor']))} it is {write_amount(risk, 4)}.")
         about = "this"
     gains = [one for one in findings if one.kind in ("recalibrate", "information_gain")]
     if gains:
         parts = [f"{_remedy(one)} removes at least {_part(one.low, one)}" for one in gains]
         level = write_percent(gains[0].confidence_level or 0.95)
-        said.append(f"Of {about.removesuffix(',')}, {enumerate_words(parts)}, at {level} confidence.")
+        sentences.append(f"Of {about.removesuffix(',')}, {enumerate_words(parts)}, at {level} confidence.")
     open_ = [one for one in findings if one.kind in ("recalibrate_size_open", "not_material", "information_size_open")]
     fine = [one for one in findings if one.kind == "calibrated_enough"]
     if gains and any(one.kind == "recalibrate_size_open" for one in open_):
-        said.append(f"{model} is also miscalibrated; what recalibrating it gains is open.")
+        sentences.append(f"{model} is also miscalibrated; what recalibrating it gains is open.")
     else:
-        said += [say(replace(one, model=model)) for one in (*open_, *(fine if not gains else ()))]
+        sentences += [say(replace(one, model=model)) for one in (*open_, *(fine if not gains else ()))]
     if fine and not gains and not open_ and any(one.kind == "no_information_gain" for one in findings):
-        said.append(f"There is no evidence that a better model of the same features would gain anything ({where}).")
+        sentences.append(
+            f"There is no evidence that a better model of the same features would gain anything ({where})."
+        )
     if not gains and not open_ and not fine and risk == risk and (infinite is None or floor is not None):
         looked = [one for one in findings if one.kind in ("no_miscalibration", "no_information_gain")]
         remedies = enumerate_words([_remedy(one) for one in looked], joint="or") if looked else "anything known here"
         what = about.removesuffix(",")
-        said.append(f"There is no evidence that {remedies} would lower {what} ({where}).")
-    return " ".join(said)
+        sentences.append(f"There is no evidence that {remedies} would lower {what} ({where}).")
+    return " ".join(sentences)
 
 
 def say_briefly(f: Finding) -> str:
@@ -280,30 +282,32 @@ def say_ranking(
     best: Finding | None, alike: Sequence[str], infinite: Sequence[str], actions: Mapping[str, Sequence[str]], loss: str
 ) -> str:
     """The verdict on several models: the best one, those as good, those that are infinite; `actions` names by kind."""
-    said = []
+    sentences = []
     none = f"The {loss} loss of every model is infinite: each gave probability 0 to an outcome that was observed."
     if best is None:
         return none
     if actions.get("do_not_act"):
         names = actions["do_not_act"]
-        return f"No conclusion: {_named(names)} {_is(names)} judged on rows that were used to fit {_it(names)}."
-    worse = f"; {_named(alike)} {_is(alike)} not significantly worse" if alike else ""
+        return f"No conclusion: {_list_names(names)} {_is(names)} judged on rows that were used to fit {_it(names)}."
+    worse = f"; {_list_names(alike)} {_is(alike)} not significantly worse" if alike else ""
     floor = best.facts.get("floor")
     at = f" {mark_floor(floor)}" if floor is not None else ""
-    said.append(f"{best.model} has the smallest {loss} loss{at}, {write_amount(best.value or 0.0, 4)}{worse}.")
+    sentences.append(f"{best.model} has the smallest {loss} loss{at}, {write_amount(best.value or 0.0, 4)}{worse}.")
     if best.model in infinite:
-        said.insert(0, none)
+        sentences.insert(0, none)
     elif infinite:
-        said.append(f"That of {_named(infinite)} is infinite.")
+        sentences.append(f"That of {_list_names(infinite)} is infinite.")
     if actions.get("recalibrate"):
-        said.append(f"Recalibrate {_named(actions['recalibrate'])}.")
+        sentences.append(f"Recalibrate {_list_names(actions['recalibrate'])}.")
     if actions.get("recalibrate_size_open"):
         names = actions["recalibrate_size_open"]
-        said.append(f"{_named(names)} {_is(names)} miscalibrated, but the size of the gain from recalibrating is open.")
+        sentences.append(
+            f"{_list_names(names)} {_is(names)} miscalibrated, but the size of the gain from recalibrating is open."
+        )
     if actions.get("not_material"):
         names = actions["not_material"]
-        said.append(f"{_named(names)} {_is(names)} miscalibrated too little to be worth a change.")
-    return " ".join(said)
+        sentences.append(f"{_list_names(names)} {_is(names)} miscalibrated too little to be worth a change.")
+    return " ".join(sentences)
 
 
 def _is(names: Sequence[str]) -> str:
@@ -370,7 +374,7 @@ def _share_of(value: float | None, f: Finding) -> str:
     return write_share(max(value or 0.0, 0.0) / f.value) if f.value else _number(value)
 
 
-def _named(words: Sequence[Any], most: int = 6) -> str:
+def _list_names(words: Sequence[Any], most: int = 6) -> str:
     return enumerate_words([str(word) for word in words], most)
 
 
@@ -501,7 +505,7 @@ def _infinite_stages(f: Finding) -> str:
 
 def _infinite_splits(f: Finding) -> str:
     total = f.facts["total"]
-    where = _named([f"{key} in {count} of {total} splits" for key, count in f.facts["where"].items()])
+    where = _list_names([f"{key} in {count} of {total} splits" for key, count in f.facts["where"].items()])
     return f"Infinite: {where}. An outcome that was observed, or may be, had probability 0. Pass `clip`=1e-6."
 
 
@@ -560,7 +564,7 @@ def _members_add_nothing(f: Finding) -> str:
 def _not_worse(f: Finding) -> str:
     names = f.facts["others"]
     gap = "" if f.value is None else f" ({_gap(f)})"
-    return f"{_named(names)} {_is(names)} not significantly worse{gap}."
+    return f"{_list_names(names)} {_is(names)} not significantly worse{gap}."
 
 
 def _behind(f: Finding) -> str:
@@ -600,7 +604,7 @@ def _segment_miscalibrated(f: Finding) -> str:
     if len(names) == total > 6:
         return f"{_who(f, 'The score')} is miscalibrated in all {total} segments."
     what = f"{len(names)} of {plural(total, 'segment')}" if total > 1 else "the one segment that is large enough"
-    return f"{_who(f, 'The score')} is miscalibrated in {what}: {_named(names)}."
+    return f"{_who(f, 'The score')} is miscalibrated in {what}: {_list_names(names)}."
 
 
 def _segments_none(f: Finding) -> str:
@@ -612,7 +616,7 @@ def _segments_none(f: Finding) -> str:
 
 
 def _segments_too_small(f: Finding) -> str:
-    where = f" of {_named(f.facts['columns'])}" if f.facts.get("columns") else ""
+    where = f" of {_list_names(f.facts['columns'])}" if f.facts.get("columns") else ""
     needs = f"{f.n} rows, {f.facts['rarer']} of the rarer outcome"
     return f"No segment{where} is large enough for a decomposition of its own ({needs})."
 
@@ -641,7 +645,7 @@ def _decision_cost(f: Finding) -> str:
 def _feature_adds(f: Finding) -> str:
     names = f.facts["features"]
     adds = "adds" if len(names) == 1 else "each add"
-    return f"Taken alone, {_named(names)} {adds} information to {_who(f, 'the score')}."
+    return f"Taken alone, {_list_names(names)} {adds} information to {_who(f, 'the score')}."
 
 
 def _no_region(f: Finding) -> str:
@@ -659,9 +663,8 @@ def _changed(f: Finding) -> str:
         return f"The {what} {how} from {p['before']} to {p['after']} (p {'<' if p['periods'] else '≥'} {p['alpha']:g})."
     if not p["periods"]:
         return f"In no period does the {what} differ significantly from the first, {p['before']} ({over})."
-    return (
-        f"The {what} has changed since the first period, {p['before']}: it differs in {_named(p['periods'])} ({over})."
-    )
+    periods = _list_names(p["periods"])
+    return f"The {what} has changed since the first period, {p['before']}: it differs in {periods} ({over})."
 
 
 def _map_gain(f: Finding) -> str:
@@ -669,8 +672,8 @@ def _map_gain(f: Finding) -> str:
     loss, before, after = f.facts["loss"], f.facts["before"], f.facts["after"]
     how = "with the map chosen anew in each fold" if f.facts.get("chooses") else f"by {f.subject}"
     if not isfinite(before):
-        made = f"Recalibration makes the {loss} loss{_of_model(f)} finite"
-        return f"{made}: {write_amount(after, 4)} out of sample, {how}."
+        effect = f"Recalibration makes the {loss} loss{_of_model(f)} finite"
+        return f"{effect}: {write_amount(after, 4)} out of sample, {how}."
     change = f"from {write_fixed(before, 4)} to {write_fixed(after, 4)} out of sample, {how}"
     gain = f"(gain {write_fixed(f.value or 0.0, 4)}, {_span(f, 4)})"
     best = f"; {f.facts['best']} did best" if f.facts.get("best") else ""
@@ -679,9 +682,9 @@ def _map_gain(f: Finding) -> str:
     if f.facts.get("identity"):
         leave = "leave its scores as they are" if f.model else "leave the scores as they are"
         small = " Its miscalibration is too small for them, or of a shape they do not follow."
-        seen = small if f.facts.get("miscalibrated") else ""
+        qualifier = small if f.facts.get("miscalibrated") else ""
         what = f"the {loss} loss{_of_model(f)}, {write_fixed(before, 4)}, out of fold"
-        return f"No map clearly lowers {what}: {leave}.{seen}"
+        return f"No map clearly lowers {what}: {leave}.{qualifier}"
     if (f.value or 0.0) > 0.0:
         return f"Recalibration lowers the {loss} loss{_of_model(f)} {change} {gain}, not significantly{best}."
     why = (
@@ -776,7 +779,7 @@ def _parts_share_rows(f: Finding) -> str:
 
 
 def _calibrator_reused(f: Finding) -> str:
-    who = _named(f.facts["methods"])
+    who = _list_names(f.facts["methods"])
     return (
         f"{who} learned from the same rows as the calibrator, which flatters it: its scores look better calibrated on "
         "those rows than on new ones. Use repeated_splits(…, independent_halves=True)."
@@ -832,9 +835,9 @@ def _few_rows(f: Finding) -> str:
 
 
 def _extrapolated(f: Finding) -> str:
-    seen = "{:.6g} to {:.6g}".format(*f.facts["range"])
+    span = "{:.6g} to {:.6g}".format(*f.facts["range"])
     return (
-        f"{f.n} of {f.facts['total']} scores are outside the range that the map was fitted on, {seen}: it extrapolates."
+        f"{f.n} of {f.facts['total']} scores are outside the range that the map was fitted on, {span}: it extrapolates."
     )
 
 
@@ -875,8 +878,8 @@ def _partial_cv(f: Finding) -> str:
 
 
 def _edge_scores(f: Finding) -> str:
-    kept = f"for intercept, slope and calibration in the large they are moved {write_amount(f.value or 0.0, 1)} away"
-    return f"{_who(f, 'The score')} gives {plural(int(f.n or 0), 'row')} a score of exactly 0 or 1; {kept}."
+    moved = f"for intercept, slope and calibration in the large they are moved {write_amount(f.value or 0.0, 1)} away"
+    return f"{_who(f, 'The score')} gives {plural(int(f.n or 0), 'row')} a score of exactly 0 or 1; {moved}."
 
 
 def _unreached_scores(f: Finding) -> str:
@@ -888,15 +891,15 @@ def _unreached_scores(f: Finding) -> str:
 def _left_out(f: Finding) -> str:
     reason = f.facts["reason"]
     names = f.facts.get("names")
-    what = _named(names) if names else f.subject
+    what = _list_names(names) if names else f.subject
     where = f"{f.facts['column']}: " if f.facts.get("column") else ""
-    told = {
+    texts = {
         "small": f"left out, with fewer than {f.n} rows or {f.facts.get('rarer')} of the rarer outcome: {what}.",
         "most": f"only the {f.n} largest of {f.facts.get('total')} segments are shown.",
         "last": f"only the last {f.n} of {f.facts.get('total')} periods are shown.",
     }.get(str(reason))
-    if told is not None:
-        return f"{where}{told}" if where else _start(told)
+    if texts is not None:
+        return f"{where}{texts}" if where else _start(texts)
     if reason == "infinite":
         gone = (
             "nothing is compared" if f.facts["all"] else f"{what} {'is' if len(names or ()) == 1 else 'are'} left out"
@@ -1035,20 +1038,20 @@ def _law_fitted(f: Finding) -> str:
     how, shares = write_folds(f.facts), f.facts.get("shares")
     if shares:
         if len(shares) == 1:
-            return f"{_named(f.facts['laws'])} is {next(iter(shares))}, {how}."
+            return f"{_list_names(f.facts['laws'])} is {next(iter(shares))}, {how}."
         mixed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
-        return f"{_named(f.facts['laws'])} mixes {mixed} by their likelihood out of sample, {how}."
-    laws = f"{_named(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
+        return f"{_list_names(f.facts['laws'])} mixes {mixed} by their likelihood out of sample, {how}."
+    laws = f"{_list_names(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
     return f"{laws} {f.subject}, {how}." if f.level == 1 else f"{laws} fitted by {f.subject}, {how}."
 
 
 def _law_given(f: Finding) -> str:
-    what = f"{_named(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
+    what = f"{_list_names(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
     return f"{what} taken as given: if fitted on these rows, the terms look too good."
 
 
 def _candidates_left_out(f: Finding) -> str:
-    return f"{_start(_named(f.facts['maps']))} are left out: they are fitted only in random folds of the rows."
+    return f"{_start(_list_names(f.facts['maps']))} are left out: they are fitted only in random folds of the rows."
 
 
 def _from_sums(f: Finding) -> str:
@@ -1060,13 +1063,13 @@ def _sampled(f: Finding) -> str:
     if f.n == facts["total"]:
         return f"All {write_count(facts['total'])} rows were used."
     size = f"{write_count(f.n or 0)} of {write_count(facts['total'])} rows"
-    drawn = f"C is fitted to a sample of {size}, drawn {facts['how']}"
+    sampling = f"C is fitted to a sample of {size}, drawn {facts['how']}"
     whole = (
         ""
         if f.value is None
         else f" The loss over all rows is {f.value:.6g}, with a standard error of {facts['error']:.2g}."
     )
-    return f"{drawn}: terms and intervals are those of a sample of that size.{whole}"
+    return f"{sampling}: terms and intervals are those of a sample of that size.{whole}"
 
 
 def _read_as(f: Finding) -> str:
@@ -1100,17 +1103,17 @@ _JUDGED = {"estimate": "estimate", "lower": "lower {level} bound", "upper": "upp
 def _gate_reliability(f: Finding) -> str:
     facts = f.facts
     what = _JUDGED[facts["on"]].format(level=write_percent(f.confidence_level or 0.95))
-    said = f"The {what} of the reliability of {f.model} ({facts['loss']} loss) is"
+    subject = f"The {what} of the reliability of {f.model} ({facts['loss']} loss) is"
     limit = f"`max_reliability`={facts['limit']:g}"
     if facts.get("smooth_only"):
         remedy = "gate on another loss, for example brier or log, or on `gate_on`='lower'"
-        return f"{said} known for smooth calibration curves only, and a gate needs one for any shape: {remedy}."
+        return f"{subject} known for smooth calibration curves only, and a gate needs one for any shape: {remedy}."
     if f.value is None:
-        return f"{said} not known."
+        return f"{subject} not known."
     if isinf(f.value):
         remedy = " (`clip`=1e-6 judges it at that distance from 0 and 1)" if facts.get("infinite_loss") else ""
-        return f"{said} infinite, above {limit}{remedy}."
-    return f"{said} {write_amount(f.value, 4)}, above {limit} by {write_amount(f.value - facts['limit'], 4)}."
+        return f"{subject} infinite, above {limit}{remedy}."
+    return f"{subject} {write_amount(f.value, 4)}, above {limit} by {write_amount(f.value - facts['limit'], 4)}."
 
 
 def _gate_calibration(f: Finding) -> str:

@@ -1,4 +1,4 @@
-"""Whether the score is calibrated at all: the test that sentences on the reliability go by."""
+"""The test of calibration that findings on the reliability rely on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoreprism._sample.sample import Sample
 
 #: Rows up to which a test draws outcomes for each; beyond, for cells of the score, or for some of the rows.
 _ROWS = 4096
-#: Rows of several classes that are looked at.
+#: Rows of several classes that are tested.
 _ROWS_OF_CLASSES = 20_000
 #: Draws of the null.
 _DRAWS = 399
@@ -23,7 +23,7 @@ _DRAWS = 399
 @dataclass
 class CalibrationCheck:
     """
-    A p-value of `calibration_test`, made when it is first asked for and shared by all losses.
+    A p-value of `calibration_test`, computed on first use and shared by all losses.
 
     Many rows of two classes are pooled into cells of the score: given that they are calibrated, events in a cell are
     all but binomial. Of many rows of several classes a random part is tested.
@@ -42,20 +42,27 @@ class CalibrationCheck:
 def _order_by_score(sample: Sample) -> ScoreLines:
     """The material of the test, in order of the score."""
     law, (weight, squares, *_) = sample.prediction, sample.masses
-    held = np.flatnonzero(weight > 0.0)
+    rows_with_weight = np.flatnonzero(weight > 0.0)
     two = n_classes(law) == 2
-    impossible = bool((pick(as_matrix(law[held]), sample.y[held]) == 0.0).any())
-    if two and (sample.cells is not None or held.size > _ROWS):
-        score = as_vector(law)[held]
+    impossible = bool((pick(as_matrix(law[rows_with_weight]), sample.y[rows_with_weight]) == 0.0).any())
+    if two and (sample.cells is not None or rows_with_weight.size > _ROWS):
+        score = as_vector(law)[rows_with_weight]
         # the lines of a summed cell stand at other scores for events than for others: cells cut between them would tell
         # the outcomes apart, whatever the score says
         home = None if sample.cells is None else sample.cells.home
-        cell = ScoreCells.of(score).cell if home is None else np.unique(home[held], return_inverse=True)[1]
-        return _pool_cells(score, cell, sample.y[held], weight[held], squares[held], impossible=impossible)
-    if held.size > _ROWS_OF_CLASSES:
-        held = np.sort(np.random.default_rng(0).choice(held, _ROWS_OF_CLASSES, replace=False))
-    values = as_vector(law)[held] if two else law[held]
-    y, w = sample.y[held], weight[held]
+        cell = ScoreCells.of(score).cell if home is None else np.unique(home[rows_with_weight], return_inverse=True)[1]
+        return _pool_cells(
+            score,
+            cell,
+            sample.y[rows_with_weight],
+            weight[rows_with_weight],
+            squares[rows_with_weight],
+            impossible=impossible,
+        )
+    if rows_with_weight.size > _ROWS_OF_CLASSES:
+        rows_with_weight = np.sort(np.random.default_rng(0).choice(rows_with_weight, _ROWS_OF_CLASSES, replace=False))
+    values = as_vector(law)[rows_with_weight] if two else law[rows_with_weight]
+    y, w = sample.y[rows_with_weight], weight[rows_with_weight]
     order = np.lexsort((y, w, *(values.T[::-1] if values.ndim == 2 else (values,))))
     return ScoreLines(values[order], w[order] / w.mean(), y[order], impossible).merge_ties()
 

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, center_logs, clipped_sigmoid, log_odds
+from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, split_blocks
-from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, between
-from scoreprism._fitting.learners import BoostLearner, MapLearner, ShiftLearner
+from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, interpolate_laws
+from scoreprism._fitting.parse_learners import BoostLearner, MapLearner, ShiftLearner
 from scoreprism._kernels.local_shifts import local_shifts
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, mix_laws, observed_probabilities
@@ -63,7 +64,7 @@ OVERFIT = 0.05
 _DAMPED = 0.5**0.5
 #: Classes whose log-ratios are paired for boosting.
 _PAIRED = 6
-#: Partitions in which candidates are looked at one by one.
+#: Partitions in which candidates are evaluated one by one.
 _LOOKED_AT = 4
 
 
@@ -103,7 +104,7 @@ def _compute_shares(totals: FloatArray, sober: NDArray[np.bool_]) -> FloatArray:
         return np.ones(totals.shape)
     totals = np.where(sober, totals, -np.inf)
     best = totals.max(axis=-1, keepdims=True)
-    totals = np.where(np.isinf(best) & sober, 0.0, totals)  # none of them could happen: no reason to prefer one
+    totals = np.where(np.isinf(best) & sober, 0.0, totals)  # impossible under all: no reason to prefer one
     share = np.exp(totals - np.where(np.isinf(best), 0.0, best))
     return np.asarray(share / share.sum(axis=-1, keepdims=True))
 
@@ -140,7 +141,7 @@ class Candidates(ABC):
 
 
 def fit_candidates(fit: ChainFit) -> Candidates:
-    """The candidate maps, fitted: in partitions, in splits of one's own, or on a calibration split."""
+    """Fit the candidate maps: in partitions, in user-defined splits, or on a calibration split."""
     if fit.calibration is not None:
         return _SplitCandidates.of(fit, fit.calibration)
     if fit.pooling is not None or (fit.partitions is not None and fit.rows.k == 2):
@@ -175,7 +176,7 @@ class _CellCandidates(Candidates):
         fitted = (learner.fit_many(batch, fit.rows, fit.partitions) for learner in fit.maps)
         laws = [law.reshape(count, folds, cells) for law in fitted]
         if pooling.points is not pooling.cells:
-            laws = [between(pooling.cells.center, law, pooling.points.center) for law in laws]
+            laws = [interpolate_laws(pooling.cells.center, law, pooling.points.center) for law in laws]
         names = tuple(learner.name for learner in fit.maps)
         return _CellCandidates(fit, names, laws, pooling.mass, pooling.squares)
 
@@ -197,11 +198,11 @@ class _CellCandidates(Candidates):
         return np.stack([(xlog1py(never, -law) + xlogy(events, law)).sum(axis=2) for law in self.laws], axis=2)
 
     def noise(self) -> list[tuple[float, float]]:
-        held = self.mass[0].sum(axis=(0, 1))
+        mass = self.mass[0].sum(axis=(0, 1))
         each = []
         for (_, fits), likelihood in zip(self.alone(), np.moveaxis(self._likelihoods, 2, 0), strict=True):
-            spread = float(fits.clip_at(1e-12).spread_by_cell(LogLoss()) @ held / held.sum())
-            each.append((-float(likelihood.sum()) / (len(likelihood) * float(held.sum())), spread))
+            spread = float(fits.clip_at(1e-12).spread_by_cell(LogLoss()) @ mass / mass.sum())
+            each.append((-float(likelihood.sum()) / (len(likelihood) * float(mass.sum())), spread))
         return each
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
@@ -250,7 +251,7 @@ def _blend(laws: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
     return out
 
 
-# ── row by row: several classes in partitions, and splits of one's own ──────────────────────────────
+# ── row by row: several classes in partitions, and user-defined splits ───────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -266,9 +267,9 @@ class _RowCandidates(Candidates):
         if fit.partitions is not None:
             local = [learner for learner in fit.maps if isinstance(learner, (ShiftLearner, BoostLearner))]
             plans = [fit.partitions.plan(p) for p in range(len(fit.partitions.home))]
-        laws = []
-        for plan in plans:
-            fitted = [_laws_in_folds(fit, plan, learner) for learner in learners]
+        laws: list[list[FloatArray]] = []
+        for plan in track(plans, len(plans), "partitions"):
+            fitted = [_laws_in_folds(fit, plan, learner) for learner in track(learners, len(learners), "maps")]
             if local:
                 sober = np.ones(len(fitted), dtype=bool)
                 base = _mix(fitted, _fold_shares(fit, plan, fitted, sober))
@@ -362,8 +363,8 @@ def _shift_locally(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArra
 
         gradient, information = sums(train * ((data.codes == j) - law)), sums(train * law * (1.0 - law))
         whole = np.bincount(cells.cell, weight, size).astype(np.float64)
-        held = np.maximum(whole, TINY)
-        rate = np.bincount(cells.cell, weight * law.mean(axis=0), size) / held
+        mass = np.maximum(whole, TINY)
+        rate = np.bincount(cells.cell, weight * law.mean(axis=0), size) / mass
         shift = local_shifts(gradient, information, rate, whole, total, single=cells.single)
         out[:, :, j] = clipped_sigmoid(log_odds(law) + shift[:, cells.cell])
     out /= out.sum(axis=2, keepdims=True)
@@ -404,8 +405,8 @@ class _SplitCandidates(Candidates):
         blocks = split_blocks(split, fit.seed, fit.calibration_groups)
         for learner in learners:
             shared, refits, own = learner.share(split), [], np.empty(split.score.shape)
-            for kept in blocks:
-                refit, block = shared.fit(split.part(kept)), np.setdiff1d(np.arange(split.codes.shape[0]), kept)
+            for train in blocks:
+                refit, block = shared.fit(split.part(train)), np.setdiff1d(np.arange(split.codes.shape[0]), train)
                 refits.append(refit(fit.rows.score))
                 own[block] = refit(split.score[block])
             law = shared.fit(split)(fit.rows.score)

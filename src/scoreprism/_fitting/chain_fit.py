@@ -1,4 +1,4 @@
-"""ChainFit: how the laws of a chain are fitted to a sample, once for all losses, and fitted again when asked for."""
+"""ChainFit: how the laws of a chain are fitted to a sample, once for all losses, and refitted on resampled rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from scoreprism._fitting.crossfit import (
 )
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._fitting.information import LevelTask, fit_levels, make_tasks
-from scoreprism._fitting.learners import (
+from scoreprism._fitting.parse_learners import (
     BoostLearner,
     ForeignMap,
     MapLearner,
@@ -72,7 +72,7 @@ Losses = dict[str, ProperLoss]
 
 @dataclass(frozen=True)
 class Mixture:
-    """How C was mixed from candidate maps, and what each candidate alone says of the reliability."""
+    """How C was mixed from candidate maps, and the reliability by each candidate alone."""
 
     names: tuple[str, ...]
     shares: FloatArray  # (…, models, candidates); one line for a calibration split
@@ -90,7 +90,7 @@ class ChainFit:
     plan: CrossFit
     maps: Sequence[MapLearner]
     reference: Any
-    levels: Sequence[Level | LevelTask]  # above C: laws that were given, and those to fit
+    levels: Sequence[Level | LevelTask]  # above C: laws passed by the user, and those to fit
     calibration: FitRows | None  # a split of its own to fit C on
     seed: int
     n_jobs: int | None
@@ -125,15 +125,15 @@ class ChainFit:
                 "`reference` must come with features to learn from", "no X and no levels", "Pass `X`, or leave it out."
             )
         name, rows = sample.name, sample.fit_rows()
-        held = None if calibration is None else parse_calibration(calibration, sample, pos_label, classes)
-        split = None if held is None else held.fit_rows()
+        split_sample = None if calibration is None else parse_calibration(calibration, sample, pos_label, classes)
+        split = None if split_sample is None else split_sample.fit_rows()
         _require_two_classes(rows, split)
         seed = int(parse_random_state(random_state).integers(2**62))
         findings = (*sample.findings.get(name, ()), *(() if split is None else _inspect_split(split, rows)))
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
         own = isinstance(learner, StackedReference)
-        asked = (REPEATS if own else 1) if repeats is None else parse_count(repeats, "repeats", 1)
-        count = asked if blocks else 1
+        n_repeats = (REPEATS if own else 1) if repeats is None else parse_count(repeats, "repeats", 1)
+        count = n_repeats if blocks else 1
         ties = [column for block in blocks for column in block.columns]
         if split is not None and not blocks:
             plan, partitions = no_crossfit(rows), None
@@ -156,7 +156,7 @@ class ChainFit:
             seed=seed,
             n_jobs=n_jobs,
             findings=findings,
-            calibration_groups=None if held is None else held.groups,
+            calibration_groups=None if split_sample is None else split_sample.groups,
             partitions=partitions,
             ties=ties,
             repeats=1 if partitions is None else min(count, len(partitions.home)),
@@ -164,7 +164,7 @@ class ChainFit:
 
     @property
     def plans(self) -> list[CrossFit]:
-        """What levels above C are fitted in: the first partitions, or splits of one's own."""
+        """What levels above C are fitted in: the first partitions, or user-defined splits."""
         return [self.plan] if self.partitions is None else [self.partitions.plan(p) for p in range(self.repeats)]
 
     @cached_property
@@ -172,15 +172,15 @@ class ChainFit:
         """Cells of a score of two classes."""
         if self.pooling is not None:
             return self.pooling.points
-        held = None if self.rows.weight is None else self.rows.weight > 0
-        return ScoreCells.of(self.rows.score, held)
+        weighted = None if self.rows.weight is None else self.rows.weight > 0
+        return ScoreCells.of(self.rows.score, weighted)
 
     # ── fitting ─────────────────────────────────────────────────────────────────────────────────────
 
     def fit(
         self, losses: Iterable[ProperLoss] = (), clip: float | None = None, floors: Mapping[str, float] | None = None
     ) -> Chain:
-        """The chain of all levels; candidates are looked at under `losses` while they are at hand."""
+        """The chain of all levels; candidates are also evaluated under `losses`."""
         score_law, fitted = self.fit_score(losses, clip, floors)
         return fitted.link(score_law, fit_levels(fitted, score_law))
 
@@ -208,7 +208,7 @@ class ChainFit:
         return tuple(judge_candidate(self.sample, *one, loss, clip) for one in candidates.alone())
 
     def judge_candidates(self, loss: ProperLoss, clip: float | None) -> tuple[Alternative, ...]:
-        """What each candidate map alone says of the reliability, fitted again unless it was looked at before."""
+        """The reliability by each candidate map alone, refitted unless it is known already."""
         known = None if self.mixture is None else self.mixture.alternatives.get((str(loss), clip))
         return self._judge(fit_candidates(self), loss, clip) if known is None else known
 
@@ -234,10 +234,10 @@ class ChainFit:
         """The same with every row counted so many times; rows that were not drawn are absent, the others stay put."""
         weight = counts if self.rows.weight is None else counts * self.rows.weight
         tested = counts if self.sample.weight is None else counts * self.sample.weight
-        held = np.flatnonzero(weight)
+        drawn_rows = np.flatnonzero(weight)
         plan = replace(
             self.plan,
-            trains=tuple(np.intersect1d(train, held, assume_unique=True) for train in self.plan.trains),
+            trains=tuple(np.intersect1d(train, drawn_rows, assume_unique=True) for train in self.plan.trains),
             mixing=tuple((rows[weight[rows] > 0], models[weight[rows] > 0]) for rows, models in self.plan.mixing),
         )
         rows, sample = replace(self.rows, weight=weight), replace(self.sample, weight=tested)
@@ -276,7 +276,7 @@ class ChainFit:
 
     def find_origins(self) -> list[Finding]:
         """Where the laws came from."""
-        assert self.mixture is not None  # noqa: S101 - asked for before
+        assert self.mixture is not None  # noqa: S101 - callers check it
         facts = {
             "laws": ["C = P(Y | S)"],
             **({"split": True} if self.calibration is not None else self._folds(of_score=True)),
@@ -299,8 +299,8 @@ class ChainFit:
             by = f"a stack of {', '.join(reference._names())}" if stack else type(reference).__name__
             what = ["Q = P(Y | S, X)"] if fitted == ["Q"] and len(tasks) == 1 else fitted
             origins.append(Finding("law_fitted", level=2, subject=by, facts={"laws": what, **self._folds()}))
-        given = [level.name for level in self.levels if isinstance(level, Level)]
-        return [*origins, *([Finding("law_given", facts={"laws": given})] if given else [])]
+        user_laws = [level.name for level in self.levels if isinstance(level, Level)]
+        return [*origins, *([Finding("law_given", facts={"laws": user_laws})] if user_laws else [])]
 
     def _folds(self, *, of_score: bool = False) -> dict[str, Any]:
         """How laws are fitted out of sample."""
@@ -344,14 +344,14 @@ def share_folds(fits: Sequence[ChainFit]) -> list[ChainFit]:
     Several scores of the same rows in the same folds, so that what is common to them cancels in differences.
 
     Folds are dealt to rows in an order of their own, which goes by the score; here it goes by all scores together.
-    Fits come back as they came where there is one, or where folds were given.
+    A single fit, and fits with user-defined folds, are returned unchanged.
     """
     first = fits[0]
     dealt = [one.partitions for one in fits if one.partitions is not None and len(one.partitions.home) > 1]
     if len(fits) == 1 or len(dealt) < len(fits):
         return list(fits)
     ordered = sorted((one.rows.score for one in fits), key=lambda score: np.sort(score, axis=None).tobytes())
-    joint = replace(first.rows, score=np.column_stack(ordered))  # in whichever order the models were given
+    joint = replace(first.rows, score=np.column_stack(ordered))  # independent of the order of the models
     count = max(len(partitions.home) for partitions in dealt)
     plan, partitions = make_partitions(dealt[0].folds, joint, first.sample.groups, first.seed, count, first.ties)
     if partitions is None:
@@ -381,14 +381,14 @@ def parse_loss(loss: object) -> ProperLoss:
 def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     """Losses by name, each once."""
     chosen = [get_loss(loss) for loss in losses]
-    named = {str(loss): loss for loss in chosen}
-    if not chosen or len(named) < len(chosen):
+    by_name = {str(loss): loss for loss in chosen}
+    if not chosen or len(by_name) < len(chosen):
         refuse("`loss` must name at least one loss, each once", f"{[str(v) for v in losses]}", "For example 'log'.")
-    return named
+    return by_name
 
 
 def _require_two_classes(rows: FitRows, calibration: FitRows | None) -> None:
-    """Some map must be fitted somewhere: one class alone teaches nothing."""
+    """Refuse samples of a single class, from which no map can be fitted."""
     if calibration is not None:
         return
     if np.unique(rows.codes).size < 2:
@@ -402,23 +402,23 @@ def _require_two_classes(rows: FitRows, calibration: FitRows | None) -> None:
 def parse_calibration(
     value: object, sample: Sample, pos_label: object = None, classes: ArrayLike | None = None
 ) -> Sample:
-    """A separate calibration split: a sample, or scores, outcomes and perhaps weights, read as those at hand."""
-    held = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
-    if sample.classes is not None and held.classes is not None and list(held.classes) != list(sample.classes):
-        got = f"{held.classes.tolist()} beside {sample.classes.tolist()}"
+    """A separate calibration split: a sample, or scores, outcomes and perhaps weights, read as the sample is."""
+    split = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
+    if sample.classes is not None and split.classes is not None and list(split.classes) != list(sample.classes):
+        got = f"{split.classes.tolist()} beside {sample.classes.tolist()}"
         refuse(
             "`calibration` must have the labels of `y_true`",
             got,
             "Pass `classes`=[…] in column order.",
             LabelError,
         )
-    if np.unique(held.y).size < 2:
-        refuse("`calibration` must hold at least two classes", f"one class in {held.n} rows", "Use a larger split.")
-    return held
+    if np.unique(split.y).size < 2:
+        refuse("`calibration` must hold at least two classes", f"one class in {split.n} rows", "Use a larger split.")
+    return split
 
 
 def _read_split(value: object, sample: Sample, pos_label: object, classes: ArrayLike | None) -> Sample:
-    """Arrays of a calibration split; labels and columns are those of the rows at hand unless said otherwise."""
+    """Arrays of a calibration split; labels and columns default to those of the sample."""
     rule = "`calibration` must be (scores, y) or (scores, y, sample_weight) of a held-out split"
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         refuse(rule, f"{type(value).__name__} of length {np.size(value)}", "Pass two arrays.")  # type: ignore[arg-type]
@@ -433,10 +433,10 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
         classes = sample.classes  # a class may be missing from the split; a positive label turns the order of two
     try:
         weight = rest[0] if rest else None
-        held = parse_laws(y, [law], sample_weight=weight, pos_label=pos_label, classes=classes)[0]
+        split = parse_laws(y, [law], sample_weight=weight, pos_label=pos_label, classes=classes)[0]
     except InputError as error:
         raise InputError(f"calibration=(scores, y): {error}") from None
-    return drop_absent_rows(held)
+    return drop_absent_rows(split)
 
 
 def _inspect_split(calibration: FitRows, rows: FitRows) -> tuple[Finding, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import abbreviate, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import parse_splits
@@ -31,7 +31,7 @@ _DRAWS = 100
 class FittedLaw:
     """A law fitted out of sample."""
 
-    law: FloatArray  # (n,): what the model that did not see a row says of it
+    law: FloatArray  # (n,): prediction of the model that was not trained on the row
     folds: FloatArray  # (F, n): laws whose scatter measures the noise of `law`
     # what the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each fitted
     # on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
@@ -49,7 +49,7 @@ class FittedLaw:
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Which models to fit, and which of them speaks for each row."""
+    """Which models to fit, and which of them predicts each row."""
 
     trains: tuple[IntArray, ...]  # training rows of each model
     home: IntArray  # (n,): the model that predicts a row out of sample; −1 for rows that no split tests
@@ -74,7 +74,7 @@ class CrossFit:
         law, places = laws[0].copy(), [np.flatnonzero(self.home == model) for model in range(len(laws))]
         for model, rows in enumerate(places):
             law[rows] = laws[model][rows]
-        if self.factor == 1.0:  # the models of a cross-fit speak for all rows
+        if self.factor == 1.0:  # every model of a cross-fit predicts all rows
             return FittedLaw(law, laws, self.factor)
         folds = np.stack([laws[0]] * self.members.shape[1])
         for model, rows in enumerate(places):
@@ -84,7 +84,7 @@ class CrossFit:
 
 @dataclass(frozen=True)
 class Partitions:
-    """Several random partitions of the same rows into folds: the accident of one of them should not matter."""
+    """Several random partitions of the same rows into folds, so that no single one matters."""
 
     home: IntArray  # (P, n): fold of each row in each partition
     held: IntArray  # rows that have weight, in an order that does not depend on how they came
@@ -112,7 +112,7 @@ def make_partitions(
     ties: Sequence[NDArray[Any]] = (),
 ) -> tuple[CrossFit, Partitions | None]:
     """
-    Random partitions of the rows into folds, and the first of them as a cross-fit; or splits of one's own.
+    Random partitions of the rows into folds, and the first of them as a cross-fit; or user-defined splits.
 
     Rows are dealt in an order of their own (score, outcome, weight, features), groups in that of their rows, so that
     the folds do not depend on the order in which rows came.
@@ -124,13 +124,13 @@ def make_partitions(
         return plan, Partitions(plan.home[None], _find_rows_with_weight(data))
     folds, rng = parse_count(cv, "cv", 2), parse_random_state(random_state)
     rank = _ranks(data, ties)
-    held = _find_rows_with_weight(data)
-    held = held[np.argsort(rank[held], kind="stable")]
+    weighted = _find_rows_with_weight(data)
+    weighted = weighted[np.argsort(rank[weighted], kind="stable")]
     units = None if groups is None else _rank_groups(groups, rank)
     home = np.empty((count, data.codes.shape[0]), dtype=np.int16 if folds > 127 else np.int8)
     for line in home:
-        line[:] = _random_folds(data, folds, units, held, rng)
-    partitions = Partitions(home, held)
+        line[:] = _random_folds(data, folds, units, weighted, rng)
+    partitions = Partitions(home, weighted)
     return partitions.plan(0), partitions
 
 
@@ -149,16 +149,16 @@ def _ranks(data: FitRows, ties: Sequence[NDArray[Any]]) -> IntArray:
     keys: list[NDArray[Any]] = [data.codes, *columns[::-1]]
     if data.weight is not None:
         keys.insert(0, data.weight)
-    rank = _dense(keys)
+    rank = _rank_rows(keys)
     if not ties or int(rank.max()) + 1 == rank.size:
         return rank
     mixed = np.zeros(rank.size, dtype=np.uint64)
     for column in ties:
-        mixed = _stir(mixed + _bits(column))
-    return _dense([mixed, rank])
+        mixed = _mix_bits(mixed + _hash_column(column))
+    return _rank_rows([mixed, rank])
 
 
-def _dense(keys: Sequence[NDArray[Any]]) -> IntArray:
+def _rank_rows(keys: Sequence[NDArray[Any]]) -> IntArray:
     """Rank of each row by keys, the last one first; equal rows share a rank."""
     order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
     new = np.zeros(order.size, dtype=bool)
@@ -170,7 +170,7 @@ def _dense(keys: Sequence[NDArray[Any]]) -> IntArray:
     return rank
 
 
-def _bits(column: NDArray[Any]) -> NDArray[np.uint64]:
+def _hash_column(column: NDArray[Any]) -> NDArray[np.uint64]:
     """A number for every value of a column, the same for equal values."""
     if column.dtype.kind in "fiub":
         values = column.astype(np.float64)
@@ -178,7 +178,7 @@ def _bits(column: NDArray[Any]) -> NDArray[np.uint64]:
     return np.unique(column.astype(str), return_inverse=True)[1].reshape(-1).astype(np.uint64)
 
 
-def _stir(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix_bits(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A fixed mixing of 64 bits (Steele, Lea & Flood 2014)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -192,14 +192,14 @@ def _rank_groups(groups: IntArray, rank: IntArray) -> IntArray:
     np.minimum.at(first, inverse, rank)
     size = np.bincount(inverse)
     mixed = np.zeros(present.size, dtype=np.uint64)
-    np.add.at(mixed, inverse, _stir(rank.astype(np.uint64) + np.uint64(1)))
+    np.add.at(mixed, inverse, _mix_bits(rank.astype(np.uint64) + np.uint64(1)))
     place = np.empty(present.size, dtype=np.intp)
     place[np.lexsort((mixed, size, first))] = np.arange(present.size)
     return place[inverse]
 
 
 def _parse_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_state: object) -> CrossFit:
-    """The models that splits of one's own ask for."""
+    """The models that user-defined splits need."""
     held, rng = _find_rows_with_weight(data), parse_random_state(random_state)
     try:
         with warnings.catch_warnings():
@@ -212,7 +212,7 @@ def _parse_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_s
         refuse("`cv` must be a number of folds, a splitter or pairs of row numbers", f"{error}", "For example 5.")
     if not splits:
         refuse("`cv` must give at least one split", "none", "For example `cv`=5.")
-    home = _homes(splits, data.codes.shape[0])
+    home = _find_homes(splits, data.codes.shape[0])
     if groups is not None:
         _keep_together(splits, groups)
     splits = [(np.intersect1d(train, held), test) for train, test in splits]
@@ -224,7 +224,7 @@ def _parse_crossfit(cv: object, data: FitRows, groups: IntArray | None, random_s
 
 
 def no_crossfit(data: FitRows) -> CrossFit:
-    """No models at all: every law is given, or was fitted on rows of its own."""
+    """No models: every law was passed by the user or fitted on a separate split."""
     return CrossFit((), np.zeros(data.codes.shape[0], dtype=np.intp), np.zeros((0, 0), dtype=np.intp), 1.0, ())
 
 
@@ -324,7 +324,7 @@ def _require_classes(data: FitRows, held: IntArray, train: IntArray, where: str)
         )
 
 
-def _homes(splits: Sequence[tuple[IntArray, IntArray]], n: int) -> IntArray:
+def _find_homes(splits: Sequence[tuple[IntArray, IntArray]], n: int) -> IntArray:
     """The split that tests each row, −1 for none."""
     home = np.full(n, -1, dtype=np.intp)
     for number, (_, test) in enumerate(splits):
@@ -332,7 +332,7 @@ def _homes(splits: Sequence[tuple[IntArray, IntArray]], n: int) -> IntArray:
         if again.size:
             refuse(
                 "`cv` must test each row at most once",
-                f"{again.size} rows tested again in split {number} (row {listed(again)})",
+                f"{again.size} rows tested again in split {number} (row {abbreviate(again)})",
                 "Use splits whose test parts do not overlap.",
             )
         home[test] = number
@@ -360,7 +360,7 @@ def _is_partition(splits: Sequence[tuple[IntArray, IntArray]], held: IntArray) -
 
 
 def split_blocks(data: FitRows, random_state: object, groups: IntArray | None = None) -> list[IntArray]:
-    """Rows without one block each, for the delete-block refits of a law that was fitted on rows of its own."""
+    """Rows without one block each, for the delete-block refits of a law fitted on a separate split."""
     rows = np.arange(data.codes.shape[0])
     block = _random_folds(data, REFITS, groups, rows, parse_random_state(random_state))
     return [np.flatnonzero(block != b) for b in range(REFITS)]

@@ -1,4 +1,4 @@
-"""Laws fitted in many partitions of the rows, and what rows say of them: losses, spreads, second-order terms.
+"""Laws fitted in many partitions of the rows, and their row-wise losses, spreads, second-order terms.
 
 Rows of the same cell of the score and the same outcome are exchangeable: which of them was in which fold is an
 accident. So a binary law is kept as a table, partitions × folds × cells, and a row is given the mean over the rows of
@@ -73,7 +73,7 @@ _ROOT = (np.arange(1, 512) / 512.0) ** 2 / 2.0
 _GRID = np.concatenate([_ROOT, 1.0 - _ROOT])
 
 
-def between(center: FloatArray, law: FloatArray, score: FloatArray) -> FloatArray:
+def interpolate_laws(center: FloatArray, law: FloatArray, score: FloatArray) -> FloatArray:
     """Laws (…, G) at increasing centers, at other scores: straight lines in log-odds, beyond the ends straight on."""
     if center.size == 1:
         return np.repeat(law, score.size, axis=-1)
@@ -125,11 +125,11 @@ class CellFits:
         base = table[0, 0]  # models that agree to the last bit have this mean, to the last bit
         apart = table - base
         total = np.einsum("pkyg,pkg->yg", self.mass, apart)
-        held = self.mass.sum(axis=(0, 1))
+        mass = self.mass.sum(axis=(0, 1))
         filled: FloatArray = np.tile(apart.mean(axis=(0, 1)), (2, 1))
-        return np.asarray(base + np.divide(total, held, out=filled, where=held > 0.0))
+        return np.asarray(base + np.divide(total, mass, out=filled, where=mass > 0.0))
 
-    def _if(self, loss: ProperLoss, outcome: int) -> FloatArray:
+    def _mean_loss_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Mean loss had the outcome been this one, by what it was, (2, G)."""
         key = loss, outcome
         if key not in self._memo:
@@ -141,16 +141,16 @@ class CellFits:
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
         """Loss of the law in every row."""
-        table = np.stack([self._if(loss, 0)[0], self._if(loss, 1)[1]])
+        table = np.stack([self._mean_loss_if(loss, 0)[0], self._mean_loss_if(loss, 1)[1]])
         return table.ravel()[self._place]
 
     def what_if(self, loss: ProperLoss, outcome: int) -> FloatArray:
         """Loss of the law in every row, had the outcome been this one."""
-        return np.asarray(self._if(loss, outcome).ravel()[self._place])
+        return np.asarray(self._mean_loss_if(loss, outcome).ravel()[self._place])
 
     def at(self, score: FloatArray) -> FloatArray:
         """The mean of all models at other scores: straight lines between cells, in log-odds."""
-        return between(self.cells.center, self.law.mean(axis=(0, 1)), score)
+        return interpolate_laws(self.cells.center, self.law.mean(axis=(0, 1)), score)
 
     @cached_property
     def mean_law(self) -> FloatArray:
@@ -203,18 +203,18 @@ class CellFits:
             pairs, law = self._pairs, self._laws[0]
             q = np.stack([residuals(loss, law, outcome, pairs.windows.rows) for outcome in (0.0, 1.0)], axis=2)
             if groups is not None and self.home is not None:
-                self._memo[key] = self._clustered(q, self.home, weight, groups)
+                self._memo[key] = self._exclude_clusters(q, self.home, weight, groups)
             else:
                 rows, degenerate = pairs.products(q)
                 self._memo[key] = Second(rows.ravel()[self._place], degenerate)
-        found: Second = self._memo[key]
-        return found
+        second: Second = self._memo[key]
+        return second
 
     @cached_property
     def _pairs(self) -> Pairs:
         return Pairs.of(self.mass, self.squares, Windows.of(self.cells.count, self.cells.alone))
 
-    def _clustered(self, q: FloatArray, homes: IntArray, weight: FloatArray | None, groups: IntArray) -> Second:
+    def _exclude_clusters(self, q: FloatArray, homes: IntArray, weight: FloatArray | None, groups: IntArray) -> Second:
         """The same with rows of a cluster, which share a fold, taken out of each other's neighbours."""
         windows, mass, squares, _ = self._pairs
         cell, n = self.cells.cell, self.cells.cell.size
@@ -259,7 +259,7 @@ class _PartFits:
         return self._mean(lambda part: loss.evaluate_entropy(part.law))
 
     def divergences_from(self, loss: ProperLoss, law: FloatArray) -> FloatArray:
-        """Divergence of this law from one that was given."""
+        """Divergence of this law from another."""
         return self._mean(lambda part: loss.evaluate_divergence(part.law, law))
 
 
@@ -304,34 +304,34 @@ class RowFits(_PartFits):
         """Second-order rows, or None for a loss whose curvature is not known."""
         n = self.score.shape[0]
         w = np.ones(n) if weight is None else weight
-        held = np.flatnonzero((w > 0.0) & (self.home >= 0).all(axis=0))
-        score = self.score[held]
+        tested = np.flatnonzero((w > 0.0) & (self.home >= 0).all(axis=0))
+        score = self.score[tested]
         if score.ndim == 2 and score.shape[1] == 2:
             score = as_vector(score)
-        near = 2 * (reach(held.size) if score.ndim == 1 else reach_of_classes(held.size))
-        many = held.size > NEAREST
+        near = 2 * (reach(tested.size) if score.ndim == 1 else reach_of_classes(tested.size))
+        many = tested.size > NEAREST
         if score.ndim == 1:
             leaf = _blocks(score, near)
         else:
             points = np.sqrt(score)
-            leaf = leaves(points, near) if many else np.zeros(held.size, dtype=np.intp)
-        size = np.full(held.size, near + 1.0) if score.ndim == 2 else np.bincount(leaf)[leaf].astype(np.float64)
-        laws = [part.law[held] for part in self.parts]
-        found = [curved_residuals(loss, law, y[held], size) for law in laws]
-        if any(one is None for one in found):
+            leaf = leaves(points, near) if many else np.zeros(tested.size, dtype=np.intp)
+        size = np.full(tested.size, near + 1.0) if score.ndim == 2 else np.bincount(leaf)[leaf].astype(np.float64)
+        laws = [part.law[tested] for part in self.parts]
+        residuals = [curved_residuals(loss, law, y[tested], size) for law in laws]
+        if any(one is None for one in residuals):
             return None
-        q = np.stack([one for one in found if one is not None])
-        clusters = None if groups is None else groups[held]
+        q = np.stack([one for one in residuals if one is not None])
+        clusters = None if groups is None else groups[tested]
         if score.ndim == 1 or many:
-            rows, degenerate = leaf_products(q, self.home[:, held], w[held], leaf, clusters)
+            rows, degenerate = leaf_products(q, self.home[:, tested], w[tested], leaf, clusters)
         else:
             # rows at the same distance are neighbours in an order of their own, not in that in which they came
-            order = np.lexsort((w[held], y[held], *self.home[:, held], *points.T))
-            q, held = q[:, order], held[order]
-            clusters = None if groups is None else groups[held]
-            rows, degenerate = nearest_products(q, self.home[:, held], w[held], points[order], near, clusters)
+            order = np.lexsort((w[tested], y[tested], *self.home[:, tested], *points.T))
+            q, tested = q[:, order], tested[order]
+            clusters = None if groups is None else groups[tested]
+            rows, degenerate = nearest_products(q, self.home[:, tested], w[tested], points[order], near, clusters)
         out = np.zeros(n)
-        out[held] = rows
+        out[tested] = rows
         return Second(out, degenerate)
 
 
@@ -398,7 +398,7 @@ class LevelFits(_PartFits):
 # A row and a neighbour that the same model did not see have independent residuals, so the product of the two estimates
 # (C − Ĉ)² there, whatever the shape of C, as long as C hardly changes between neighbours (docs/statistics.md).
 
-#: Rows of the same score from which on they are neighbours of each other and of nobody else.
+#: From this many rows of the same score on, they are neighbours only of each other.
 TIED = 5
 
 
@@ -464,8 +464,8 @@ class Pairs(NamedTuple):
 
     @staticmethod
     def of(mass: FloatArray, squares: FloatArray, windows: Windows) -> Pairs:
-        held = windows.sums(mass[:, :, 0] + mass[:, :, 1])
-        weight = np.einsum("pkyg,pkg->yg", mass, held) - squares.sum(axis=(0, 1))
+        nearby_mass = windows.sums(mass[:, :, 0] + mass[:, :, 1])
+        weight = np.einsum("pkyg,pkg->yg", mass, nearby_mass) - squares.sum(axis=(0, 1))
         return Pairs(windows, mass, squares, weight)
 
     def products(self, q: FloatArray) -> tuple[FloatArray, float]:
@@ -517,7 +517,7 @@ def leaves(points: FloatArray, size: int) -> IntArray:
 
 #: Rows up to which neighbours are the nearest ones; beyond, those of the same leaf, which is faster.
 NEAREST = 20_000
-#: Pairs of a row and a neighbour that are looked at together.
+#: Pairs of a row and a neighbour that are computed at a time.
 _BLOCK = 1 << 20
 
 
@@ -537,11 +537,11 @@ def nearest_products(
         near = tree.query(points[rows], size)[1].reshape(rows.size, -1)
         other = near != rows[:, None] if groups is None else groups[near] != groups[rows][:, None]
         for residual, place in zip(q, home, strict=True):
-            held = np.where(other & (place[near] == place[rows][:, None]), weight[near], 0.0)
+            nearby_weight = np.where(other & (place[near] == place[rows][:, None]), weight[near], 0.0)
             product = np.einsum("ic,ijc->ij", residual[rows], residual[near])
-            total[rows] += (held * product).sum(axis=1)
-            pairs[rows] += held.sum(axis=1)
-            square[rows] += ((held * product) ** 2).sum(axis=1)
+            total[rows] += (nearby_weight * product).sum(axis=1)
+            pairs[rows] += nearby_weight.sum(axis=1)
+            square[rows] += ((nearby_weight * product) ** 2).sum(axis=1)
     return _means(total, pairs, square, weight, inflation(len(q), int(home.max()) + 1))
 
 

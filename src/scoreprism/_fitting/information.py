@@ -14,8 +14,8 @@ from scoreprism._core.workers import run_all
 from scoreprism._fitting.candidates import FittedScore, keep_from_certainty
 from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._fitting.fitted_laws import LevelFits
-from scoreprism._fitting.learners import fit_foreign
-from scoreprism._learners.members import Task, foreign_law, mix_laws, mixing_weights, observed_probabilities
+from scoreprism._fitting.parse_learners import fit_foreign
+from scoreprism._learners.members import Task, find_mixing_weights, mix_laws, observed_probabilities, predict_foreign
 from scoreprism._sample.features import Encoder, Features, JoinedFeatures, join_blocks, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
@@ -39,18 +39,18 @@ def make_tasks(sample: Sample, rows: FitRows, *, own: bool) -> list[Level | Leve
     tasks: list[Level | LevelTask] = []
     blocks: list[FeatureBlock] = []
     features: Features | None = None
-    held = slice(None) if sample.weight is None else sample.weight > 0  # rows that no split tests are not looked at
+    weighted = slice(None) if sample.weight is None else sample.weight > 0  # rows that no split tests have weight 0
     for level in sample.levels:
         if isinstance(level, Level):
             tasks.append(level)
             continue
-        seen = [column for block in blocks for column in block.columns]
-        new = [column for column in level.columns if not any(_same(column, other) for other in seen)]
+        columns = [column for block in blocks for column in block.columns]
+        new = [column for column in level.columns if not any(_same(column, other) for other in columns)]
         first = [] if blocks else score_columns(rows.score)
         blocks.append(level)
         if own and (first or new):
             table = [*first, *new]
-            encoded = Encoder.fit([column[held] for column in table])(table)
+            encoded = Encoder.fit([column[weighted] for column in table])(table)
             features = encoded if features is None else features.beside(encoded)
         known: Any = features
         if not own:
@@ -77,7 +77,7 @@ def fit_levels(fit: ChainFit, score_law: FittedScore, most: int | None = None) -
     for level, *laws in zip(fit.levels[:most], *found, strict=True):
         parts = [law for law in laws if law is not None]
         if not parts:
-            levels.append(level)  # a law that was given without fold models
+            levels.append(level)  # passed by the user without fold models
             continue
         fits, first = fits_above(fit, score_law, parts), parts[0]  # `law` and `folds` show the first partition
         if isinstance(level, Level):
@@ -99,7 +99,7 @@ def fits_above(fit: ChainFit, score_law: FittedScore, parts: Sequence[FittedLaw]
 
 
 def _fit_in_partition(fit: ChainFit, base: FloatArray, partition: int, most: int | None) -> list[FittedLaw | None]:
-    """The laws of the levels in one partition; None for a law that was given without fold models."""
+    """The laws of the levels in one partition; None for a law passed without fold models."""
     fitted: list[FittedLaw | None] = []
     for number, level in enumerate(fit.levels[:most]):
         if isinstance(level, Level):
@@ -128,7 +128,7 @@ def _laws_of_models(fit: ChainFit, level: LevelTask, base: FloatArray, number: i
         seed = (fit.seed, number, model, *([partition] if partition else []))
         if isinstance(known, JoinedFeatures):
             fitted = fit_foreign(reference, known.rows(rows), data.codes[rows], weight, seed)
-            return foreign_law(fitted, known.all(), data.k, rows.size)
+            return predict_foreign(fitted, known.all(), data.k, rows.size)
         task = Task(known.part(rows), base[model][rows], data.codes[rows], weight, data.k)
         return np.stack(reference.fit_members(task, np.random.default_rng(seed))(known, base[model]))
 
@@ -139,6 +139,6 @@ def _laws_of_models(fit: ChainFit, level: LevelTask, base: FloatArray, number: i
     out = np.empty(base.shape)
     for model, (rows, models) in enumerate(plan.mixing):
         weight = None if data.weight is None else data.weight[rows]
-        share = mixing_weights(hits[models, :, rows].T, weight)
+        share = find_mixing_weights(hits[models, :, rows].T, weight)
         out[model] = keep_from_certainty(mix_laws(laws[model], share), data, plan.trains[model])
     return out

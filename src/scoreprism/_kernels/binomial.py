@@ -1,4 +1,4 @@
-"""Intervals for one binomial rate and quantiles of a sum of unequal coins: exact, also where nothing happened."""
+"""Exact intervals for a binomial rate, and quantiles of the number of events among unequal probabilities."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scoreprism._core.numerics import TINY, halve
 from scoreprism._core.simplex import FloatArray
 
-#: How the interval of a rate is found.
+#: Methods for the interval of a rate.
 INTERVALS = ("mid-p", "clopper-pearson", "wilson", "jeffreys")
-#: Coins below which their sum is built one by one; halves of more are joined by a Fourier transform.
+#: Up to this many events their sum is built one by one; above, two halves are convolved by a Fourier transform.
 _FEW = 64
 #: Halvings of [0, 1]: to the last bit of a double near 1, and 1e-18 near 0.
 _HALVINGS = 60
@@ -22,8 +22,8 @@ def rate_interval(
     """
     Two-sided intervals for event rates, from counts that weights may have made fractional.
 
-    "clopper-pearson" keeps the level for every rate and every size, and therefore exceeds it: by .06 with ten rows and
-    a level of .9. "mid-p" counts half of the probability of what was seen in either tail, and keeps the level on
+    "clopper-pearson" keeps the level for every rate and every size, and therefore exceeds it, by .06 with ten rows and
+    a level of .9. "mid-p" counts half of the probability of the observed count in either tail, and keeps the level on
     average over rates. "wilson" inverts the normal test. "jeffreys" has the tails of the law
     Beta(½ + events, ½ + others), and reaches 0 or 1 in pure bins (Brown, Cai & DasGupta 2001).
     """
@@ -79,14 +79,14 @@ def sum_law(p: FloatArray) -> FloatArray:
 
 
 def sum_interval(p: FloatArray, confidence_level: float, interval: str = "mid-p") -> tuple[int, int]:
-    """Counts of events that hold with both tails above (1 − level)/2."""
+    """Smallest and largest count of events whose two tails both exceed (1 − level)/2."""
     law = sum_law(p)
     own = 1.0 if interval == "clopper-pearson" else 0.5
     upto = np.cumsum(law)
     above = np.cumsum(law[::-1])[::-1]
     tail = (1.0 - confidence_level) / 2.0
-    held = (upto - (1.0 - own) * law > tail) & (above - (1.0 - own) * law > tail)
-    (at,) = np.nonzero(held)
+    plausible = (upto - (1.0 - own) * law > tail) & (above - (1.0 - own) * law > tail)
+    (at,) = np.nonzero(plausible)
     if at.size == 0:  # a level below the probability of the median alone
         middle = int(np.searchsorted(upto, 0.5))
         return middle, middle

@@ -32,7 +32,7 @@ def auto_bins(total: float) -> int:
 
 
 def even_codes(x: FloatArray, n_bins: int) -> IntArray:
-    """The bin (i/m, (i+1)/m] of every score, 0 in the first; where rounding of m·score decides, edges are looked up."""
+    """The bin (i/m, (i+1)/m] of every score, from 0; scores within rounding of an edge are compared with it."""
     scaled = x * n_bins
     upper = np.ceil(scaled)
     codes = upper.astype(np.intp)

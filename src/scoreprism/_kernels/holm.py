@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 _Key = TypeVar("_Key", bound=Hashable)
-#: Tests below this, after the adjustment, are marked in tables and figures.
+#: Adjusted p-values below this are marked in tables and figures.
 MARKED = 0.05
 
 

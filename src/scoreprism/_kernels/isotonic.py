@@ -1,4 +1,4 @@
-"""Pool adjacent violators with ties and weights: the one kernel that CORP and the calibrators share."""
+"""Isotonic regression (pool adjacent violators) with ties and weights, for CORP and the calibrators."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from scoreprism._core.simplex import FloatArray, IntArray
 
-#: From this many rows on, cells decide which of them have to be sorted.
+#: From this many rows on, sums over cells decide which rows have to be sorted.
 _MANY = 1 << 15
-#: Cells for n rows: about n / 12 are found fastest, as long as their sums stay in cache.
+#: Most cells: about n / 12 are fastest, as long as their sums stay in cache.
 _MOST_CELLS = 1 << 16
 
 
 class Pooled(NamedTuple):
-    """Rows with equal scores made one: distinct scores in increasing order, their weights and events."""
+    """Rows pooled by score: distinct scores in increasing order, their weights and events."""
 
     score: FloatArray
     weight: FloatArray
@@ -39,7 +39,7 @@ class Blocks(NamedTuple):
 
 def pool_ties(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> Pooled:
     """Sum weights and events over equal scores."""
-    if weight is None and _packable(score, y):
+    if weight is None and _is_packable(score, y):
         word = _packed_sort(score, y)
         ranked = _unpack(word)
         first = run_starts(ranked)
@@ -49,8 +49,8 @@ def pool_ties(score: FloatArray, y: FloatArray, weight: FloatArray | None = None
         order = np.argsort(score)
         ranked = score[order]
         first = run_starts(ranked)
-        given = np.ones(ranked.size) if weight is None else weight[order]
-        weights, events = np.add.reduceat(given, first), given * y[order]
+        unpooled = np.ones(ranked.size) if weight is None else weight[order]
+        weights, events = np.add.reduceat(unpooled, first), unpooled * y[order]
     return Pooled(ranked[first], weights, np.add.reduceat(events, first))
 
 
@@ -59,7 +59,7 @@ def run_starts(values: NDArray[Any]) -> IntArray:
     return np.flatnonzero(np.append(True, values[1:] != values[:-1]))
 
 
-def _packable(score: FloatArray, y: FloatArray) -> bool:
+def _is_packable(score: FloatArray, y: FloatArray) -> bool:
     """Whether scores are in [0, 1] and outcomes 0 or 1, so that both fit in one 64-bit word."""
     return bool(score.min() >= 0.0 and score.max() <= 1.0 and ((y == 0.0) | (y == 1.0)).all())
 
@@ -69,8 +69,8 @@ def _packed_sort(score: FloatArray, y: FloatArray | NDArray[np.bool_]) -> NDArra
     Scores and outcomes in order of score, events first: the bits of the score, shifted by one that marks a non-event.
 
     The bits of nonnegative floats are ordered as the floats are, and those of [0, 1] need the sign bit only for −0.0,
-    which so becomes 0.0. Sorting these words is faster than an argsort and two gathers. numpy sorts 16-bit keys by
-    radix; after that a merge sort finds nearly everything in place.
+    which thus becomes 0.0. Sorting these words is faster than an argsort and two gathers. numpy sorts 16-bit keys by
+    radix; the merge sort after it has little left to do.
     """
     word = score.view(np.uint64) << np.uint64(1)
     word |= y == 0
@@ -96,21 +96,21 @@ def isotonic_blocks(weight: FloatArray, events: FloatArray) -> Blocks:
     if np.logical_and.reduce(weight):
         edge = isotonic_regression(events / weight, weights=weight).blocks
     else:
-        held = np.flatnonzero(weight)
-        cuts = isotonic_regression(events[held] / weight[held], weights=weight[held]).blocks
-        edge = np.append(held, weight.shape[0])[cuts]
+        weighted = np.flatnonzero(weight)
+        cuts = isotonic_regression(events[weighted] / weight[weighted], weights=weight[weighted]).blocks
+        edge = np.append(weighted, weight.shape[0])[cuts]
         edge[0] = 0
-    edge = _without_ties(edge, np.add.reduceat(events, edge[:-1]) / np.add.reduceat(weight, edge[:-1]))
+    edge = _join_ties(edge, np.add.reduceat(events, edge[:-1]) / np.add.reduceat(weight, edge[:-1]))
     start = edge[:-1]
     return Blocks(start, edge[1:], np.add.reduceat(weight, start), np.add.reduceat(events, start))
 
 
-#: Means nearer than this to each other, relatively, are the same mean, rounded otherwise.
+#: Relative difference up to which two means count as equal.
 _TIE = 1e-12
 
 
-def _without_ties(edge: IntArray, value: FloatArray) -> IntArray:
-    """Edges of blocks, blocks of the same mean joined: else the last bit of a sum would decide where blocks stand."""
+def _join_ties(edge: IntArray, value: FloatArray) -> IntArray:
+    """Join blocks of equal mean: otherwise the last bit of a sum would decide where blocks end."""
     apart = np.diff(value) > _TIE * value[1:]
     return edge if apart.all() else edge[np.concatenate([[True], apart, [True]])]
 
@@ -132,14 +132,14 @@ class Ladder(NamedTuple):
 
 def isotonic_ladder(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> Ladder:
     """Isotonic regression of `y` on `score` as a ladder of blocks."""
-    if weight is not None and not weight.all():  # rows without weight are placed, not fitted
+    if weight is not None and not weight.all():  # rows without weight do not enter the fit
         score, y, weight = (column[weight > 0] for column in (score, y, weight))
     if score.size >= _MANY:
         marked = _cells_with_vertices(score, y, weight)
         ladder = None if marked is None else _ladder_from_cells(score, y, weight, *marked)
         if ladder is not None and np.isfinite(ladder.first + ladder.last).all():
             return ladder
-    if weight is None and _packable(score, y):
+    if weight is None and _is_packable(score, y):
         return _packed_ladder(score, y)
     pooled = pool_ties(score, y, weight)
     return _ladder(pooled.score, pooled.score, pooled.weight, pooled.events, pooled.weight * pooled.score)
@@ -156,9 +156,9 @@ def _ladder(first: FloatArray, last: FloatArray, weight: FloatArray, events: Flo
 def _packed_ladder(score: FloatArray, y: FloatArray) -> Ladder:
     """The ladder of unweighted 0/1 outcomes from one sort."""
     word = _packed_sort(score, y)
-    edge, held, events = _runs(word)
+    edge, size, events = _runs(word)
     ranked = _unpack(word)
-    return _ladder(ranked[edge[:-1]], ranked[edge[1:] - 1], held, events, np.add.reduceat(ranked, edge[:-1]))
+    return _ladder(ranked[edge[:-1]], ranked[edge[1:] - 1], size, events, np.add.reduceat(ranked, edge[:-1]))
 
 
 def _runs(word: NDArray[np.uint64]) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -166,7 +166,7 @@ def _runs(word: NDArray[np.uint64]) -> tuple[IntArray, FloatArray, FloatArray]:
     Edges, sizes and events of the runs in packed words: some events, then some non-events.
 
     Events are sorted before non-events of the same score, so such a run never ends inside a tie, and it is a decreasing
-    stretch, which PAV pools under any circumstances: only runs, not rows, enter it. The first may have no event.
+    stretch, which PAV always pools: only runs, not rows, enter it. The first may have no event.
     """
     event = (word & np.uint64(1)) == 0
     (rise,) = (event[1:] > event[:-1]).nonzero()
@@ -212,22 +212,22 @@ def _cells_with_vertices(
         return None
     index = ((score - low) * (count / (high - low))).astype(np.intp)
     np.minimum(index, count - 1, out=index)
-    held = np.bincount(index, weight, count).astype(np.float64)
+    mass = np.bincount(index, weight, count).astype(np.float64)
     events = np.bincount(index, y if weight is None else weight * y, count).astype(np.float64)
-    blocks = isotonic_blocks(held, events)
+    blocks = isotonic_blocks(mass, events)
     value = np.repeat(blocks.value, blocks.stop - blocks.start)
     path = np.concatenate([[0.0], np.cumsum(events)])
-    minorant = np.concatenate([[0.0], np.cumsum(value * held)])
+    minorant = np.concatenate([[0.0], np.cumsum(value * mass)])
     slack = path - minorant
-    noise = 1e-9 * max(float(path[-1]), float(held.max()))
-    may_dip = slack[:-1] < value * (held - events) + noise
+    noise = 1e-9 * max(float(path[-1]), float(mass.max()))
+    may_dip = slack[:-1] < value * (mass - events) + noise
     touches = slack <= noise
-    marked = (held > 0) & (may_dip | touches[:-1] | touches[1:])
-    # the next cell with rows on either side of a touching point counts as its neighbour
-    filled = np.flatnonzero(held > 0)
+    marked = (mass > 0) & (may_dip | touches[:-1] | touches[1:])
+    # mark the next cell with rows on either side of a touching point
+    filled = np.flatnonzero(mass > 0)
     marked[filled[np.searchsorted(filled, np.flatnonzero(touches[:-1])).clip(max=filled.size - 1)]] = True
     marked[filled[(np.searchsorted(filled, np.flatnonzero(touches[1:]), side="right") - 1).clip(min=0)]] = True
-    return (_Cells(index, held, events), marked) if marked.mean() < 0.5 else None
+    return (_Cells(index, mass, events), marked) if marked.mean() < 0.5 else None
 
 
 def _ladder_from_cells(
@@ -252,8 +252,8 @@ def _ladder_from_cells(
             (fine.weight * fine.score, mass),
         )
     )
-    where, held, events, sums = joined
-    return _ladder(where, where, held, events, sums)
+    where, masses, events, sums = joined
+    return _ladder(where, where, masses, events, sums)
 
 
 def isotonic_fit(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> FloatArray:
@@ -277,7 +277,7 @@ def locate(cuts: FloatArray, x: FloatArray) -> IntArray:
     def cell(at: FloatArray) -> IntArray:
         return np.clip((at - low) * scale + 1.0, 0.0, cells - 1.0).astype(np.intp)  # nondecreasing in `at`
 
-    # all cuts in lower cells are below x, all in higher ones above: only cells with a cut of their own need a search
+    # cuts in lower cells are below x, those in higher cells above: only x in a cell with a cut needs a search
     upto = np.cumsum(np.bincount(cell(cuts), minlength=cells))
     mine = cell(x)
     counts = upto.take(mine)

@@ -27,14 +27,14 @@ class Kernel(NamedTuple):
     def pieces(self, a: FloatArray) -> list[FloatArray]:
         """Coefficients in v of (1 − (a − v)²)^power, lowest first: the kernel around a cell."""
         one = [1.0 - a * a, 2.0 * a, np.full_like(a, -1.0)]
-        found = [np.ones_like(a)]
+        polynomial = [np.ones_like(a)]
         for _ in range(self.power):
-            longer = [np.zeros_like(a) for _ in range(len(found) + 2)]
-            for i, left in enumerate(found):
+            longer = [np.zeros_like(a) for _ in range(len(polynomial) + 2)]
+            for i, left in enumerate(polynomial):
                 for j, right in enumerate(one):
                     longer[i + j] += left * right
-            found = longer
-        return [self.norm * coefficient for coefficient in found]
+            polynomial = longer
+        return [self.norm * coefficient for coefficient in polynomial]
 
 
 #: Kernels by name; `factor` is the ratio of canonical bandwidths, (∫K²/(∫u²K)²)^(1/5), to that of a Gaussian kernel.
@@ -100,16 +100,16 @@ def _exact_sums(
     """Moments about the middle of each cell between window ends, then a polynomial per cell and grid point."""
     ends = np.unique(np.concatenate([grid - bandwidth, grid + bandwidth]))
     cell = locate(ends, x)
-    held = np.unique(cell)
-    held = held[(held > 0) & (held < ends.size)]
-    middle = 0.5 * (ends[held - 1] + ends[held])
+    occupied = np.unique(cell)
+    occupied = occupied[(occupied > 0) & (occupied < ends.size)]
+    middle = 0.5 * (ends[occupied - 1] + ends[occupied])
     centers = np.zeros(ends.size + 1)
-    centers[held] = middle
+    centers[occupied] = middle
     v = (x - centers[cell]) / bandwidth
     power = np.ones(x.size) if weight is None else weight.copy()
     moments = []
     for _ in range(2 * kernel.power + 1):
-        sums = [np.bincount(cell, column, ends.size + 1)[held] for column in (power, power * y)]
+        sums = [np.bincount(cell, column, ends.size + 1)[occupied] for column in (power, power * y)]
         moments.append(np.stack(sums))
         power = power * v
     out = np.zeros((2, grid.size))
@@ -190,14 +190,14 @@ def rule_of_thumb(x: FloatArray, weight: FloatArray | None, kernel: Kernel) -> f
     center = float(np.average(x, weights=weight))
     spread = float(np.sqrt(np.average((x - center) ** 2, weights=weight)))
     range_ = float(quartiles[1] - quartiles[0]) / 1.34
-    scale = max(min(spread, range_), 0.05 * spread) if range_ > 0.0 else spread  # heaps of ties are no reason for h → 0
+    scale = max(min(spread, range_), 0.05 * spread) if range_ > 0.0 else spread  # many ties must not make h vanish
     return float(0.9 * kernel.factor * scale * max(total, 1.0) ** -0.2)
 
 
 def choose_bandwidth(
     choice: str | float, x: FloatArray, y: FloatArray, weight: FloatArray | None, kernel: Kernel
 ) -> float:
-    """A given bandwidth, or one chosen from the data by "cv", "rule" or "under"; never 0."""
+    """The number passed as `choice`, or a bandwidth chosen from the data by "cv", "rule" or "under"; never 0."""
     if not isinstance(choice, str):
         return choice
     rule = rule_of_thumb(x, weight, kernel)
@@ -233,7 +233,7 @@ def _leave_one_out(x: FloatArray, y: FloatArray, weight: FloatArray | None, rule
 def kernel_estimate(
     x: FloatArray, y: FloatArray, weight: FloatArray | None, grid: FloatArray, bandwidth: float, kernel: Kernel
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Grid points with rows in reach, the estimate there, and the kernel mass; an error where there are none."""
+    """Grid points with rows in reach, the estimate there, and the kernel mass; an error if there are none."""
     sums = kernel_sums(x, y, weight, grid, bandwidth, kernel)
     reached = sums.mass > 0.0
     if not reached.any():

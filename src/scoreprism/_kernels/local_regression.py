@@ -11,7 +11,7 @@ from scoreprism._core.numerics import REACHED, TINY, WITHIN
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.isotonic import pool_ties
 
-#: Kernel weights held at a time.
+#: Kernel weights in memory at a time.
 _BLOCK = 1 << 18
 #: Distinct scores up to which every one is a point of the fit; more are pooled, which is measured in docs/metrics.md.
 DIRECT = 2500
@@ -85,8 +85,8 @@ class LocalRegression:
         array of shape (m,)
             Fitted values.
         """
-        held = weight > 0.0
-        x, mass, events = pool_ties(x[held], y[held], weight[held])
+        weighted = weight > 0.0
+        x, mass, events = pool_ties(x[weighted], y[weighted], weight[weighted])
         if x.size > DIRECT:
             return self._interpolate(x, mass, events, at)
         points, back = np.unique(at, return_inverse=True)
@@ -99,7 +99,7 @@ class LocalRegression:
         from scipy.interpolate import CubicSpline
 
         if x.size > DIRECT:
-            x, mass, events = _neighbours(x, mass, events, _POOLED)
+            x, mass, events = _pool_neighbours(x, mass, events, _POOLED)
         reached = np.cumsum(mass)
         even = np.linspace(min(x[0], at.min()), max(x[-1], at.max()), _POINTS // 2)
         dense = np.interp(np.linspace(reached[0], reached[-1], _POINTS), reached, x)
@@ -126,10 +126,10 @@ class LocalRegression:
         array of shape (g,)
             Fitted values.
         """
-        held = mass > 0.0
-        if not held.all():
-            x, mass, events = x[held], mass[held], events[held]
-        reach = bandwidths(x, mass, self.span, at)
+        weighted = mass > 0.0
+        if not weighted.all():
+            x, mass, events = x[weighted], mass[weighted], events[weighted]
+        reach = find_bandwidths(x, mass, self.span, at)
         fitted = np.empty(at.size)
         step = max(1, _BLOCK // x.size)
         for start in range(0, at.size, step):
@@ -141,9 +141,9 @@ class LocalRegression:
         self, x: FloatArray, mass: FloatArray, events: FloatArray, at: FloatArray, reach: FloatArray
     ) -> FloatArray:
         scale = np.where(reach > 0.0, reach, 1.0)[:, None]
-        with np.errstate(over="ignore"):  # scores of a naive Bayes: some 1e-300 apart, others 1
+        with np.errstate(over="ignore"):  # naive Bayes scores may be 1e-300 apart in one place and 1 in another
             u = (x - at[:, None]) / scale
-        np.clip(u, -2.0, 2.0, out=u)  # no weight beyond 1, and zero times infinity is no number
+        np.clip(u, -2.0, 2.0, out=u)  # the kernel is 0 beyond 1, and 0 times infinity would be NaN
         kernel = np.abs(u)
         if self.kernel == "tricube":
             np.minimum(kernel, 1.0, out=kernel)
@@ -152,7 +152,7 @@ class LocalRegression:
             kernel *= kernel * kernel
         else:
             kernel = (kernel <= WITHIN).astype(np.float64)
-        # a whole neighbourhood at distance 0, or one whose members all stand at its rim: their plain mean
+        # neighbourhoods at distance 0, or with all members at the rim, get their unweighted mean
         lone = (kernel @ mass) <= 0.0
         kernel[lone] = np.abs(u[lone]) <= WITHIN
         kernel[reach == 0.0] = u[reach == 0.0] == 0.0
@@ -190,7 +190,7 @@ def _local_polynomial(
     return np.asarray(value + np.where(bent, curvature * (centre**2 + skew * centre - second), 0.0))
 
 
-def bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray) -> FloatArray:
+def find_bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray) -> FloatArray:
     """
     Distance within which a share `span` of the mass lies, of each point.
 
@@ -202,7 +202,7 @@ def bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray) -> 
     target = span * reached[-1] * REACHED
     before = reached - mass
     last = np.searchsorted(reached, before + target)
-    starts = int(np.searchsorted(last, x.size))  # later windows have too little mass
+    starts = int(np.searchsorted(last, x.size))  # later starts leave too little mass
     left, right = x[:starts], x[np.minimum(last[:starts], x.size - 1)]
     best = np.minimum(np.searchsorted(left + right, 2.0 * at), starts - 1)
     other = np.maximum(best - 1, 0)
@@ -210,7 +210,7 @@ def bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray) -> 
     return np.asarray(np.maximum(np.minimum(*reach), 0.0))
 
 
-def _neighbours(
+def _pool_neighbours(
     x: FloatArray, mass: FloatArray, events: FloatArray, cells: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Neighbours pooled at their mean score: at most 1/cells of the mass and 2/cells of the range together."""

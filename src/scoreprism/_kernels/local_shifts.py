@@ -18,13 +18,13 @@ _VARIANCES = (0.01, 0.04, 0.16, 0.64, 2.56)
 _TIED = 5
 #: Log-odds are shifted by no more than this.
 _FARTHEST = 6.0
-#: Rates that outcomes of a node seem to have reached are kept this far from 0 and 1.
+#: Estimated rates of a node are kept this far from 0 and 1.
 _EDGE = 1e-6
-#: Steps of a fitted map that are smaller than this, in log-odds, are none.
+#: Steps of a fitted map smaller than this, in log-odds, are dropped.
 _FLAT = 0.005
-#: Level models below this share are left out.
+#: Models with a smaller posterior share are left out.
 _NOTHING = 1e-4
-#: Steps of the log-odds beyond which the likelihood of a node is no longer taken for a parabola.
+#: Shifts beyond which the log-likelihood of a node is no longer approximated by a parabola.
 _FAR = 0.7
 
 
@@ -99,11 +99,11 @@ def local_shifts(
     """Shifts of the log-odds of M laws in G cells: trees, levels and single scores, averaged."""
     models, cells = gradient.shape
     depth = int(np.clip(np.floor(np.log2(max(total, 2 * _ROWS) / _ROWS)), 1, _DEEPEST))
-    # many rows in few cells leave most of the leaves empty: only nodes that hold cells are kept
-    leaves, first, leaf_of = np.unique(_leaf_of(whole, depth), return_index=True, return_inverse=True)
+    # many rows in few cells leave most leaves empty: only nodes that hold cells are stored
+    leaves, first, leaf_of = np.unique(_find_leaves(whole, depth), return_index=True, return_inverse=True)
     mass = np.add.reduceat(whole, first)
-    held = np.add.reduceat(whole * rate, first)
-    mean = np.divide(held, mass, out=np.full(mass.size, 0.5), where=mass > 0.0)
+    sums_of_rates = np.add.reduceat(whole * rate, first)
+    mean = np.divide(sums_of_rates, mass, out=np.full(mass.size, 0.5), where=mass > 0.0)
     ladder = [_Nodes(_sum_cells(gradient, first), _sum_cells(information, first), mean)]
     place, steps = [np.arange(leaves.size)], []  # the node of each leaf, and the first child of each node
     codes = leaves
@@ -121,13 +121,13 @@ def local_shifts(
     scores = _Nodes(gradient, information, rate) if single and cells <= total / _TIED else None
     half = 0.5 if scores is None else 0.25
     models_ = [
-        (nodes, v, found[t], half / (len(levels) * len(_VARIANCES)), node_of)
-        for nodes, found, node_of in levels
+        (nodes, v, logs_by_variance[t], half / (len(levels) * len(_VARIANCES)), node_of)
+        for nodes, logs_by_variance, node_of in levels
         for t, v in enumerate(_VARIANCES)
     ]
     if scores is not None:
-        found = scores.average()[2]
-        models_ += [(scores, v, found[t], half / len(_VARIANCES), leaf_of) for t, v in enumerate(_VARIANCES)]
+        logs_by_variance = scores.average()[2]
+        models_ += [(scores, v, logs_by_variance[t], half / len(_VARIANCES), leaf_of) for t, v in enumerate(_VARIANCES)]
     logs = np.stack([log + np.log(prior) for _, _, log, prior, _ in models_] + [evidence + np.log(0.5)])
     share = np.exp(logs - logs.max(axis=0))
     share /= share.sum(axis=0)
@@ -144,8 +144,8 @@ def local_shifts(
     return np.clip(out[:, leaf_of] + alone, -_FARTHEST, _FARTHEST)
 
 
-def _leaf_of(whole: FloatArray, depth: int) -> IntArray:
-    """The leaf of each cell: leaves of equal mass, whose first cell is that in which the mass is reached."""
+def _find_leaves(whole: FloatArray, depth: int) -> IntArray:
+    """The leaf of each cell; leaves have equal mass as far as whole cells allow."""
     reached = np.cumsum(whole)
     first = np.searchsorted(reached, reached[-1] * np.arange(1, 1 << depth) / (1 << depth) * REACHED)
     return np.searchsorted(np.minimum(first, whole.size - 1), np.arange(whole.size), side="right")
@@ -179,7 +179,7 @@ def _tree_average(
 
 
 def flatten_shifts(shift: FloatArray) -> FloatArray:
-    """Shifts with steps too small to matter left out: a map of few steps is quicker to read, to store and to query."""
+    """Drop steps too small to matter: a map with fewer steps is faster to read, store and query."""
     out, level = np.empty(shift.size), float(shift[0])
     for i, value in enumerate(shift.tolist()):
         if abs(value - level) > _FLAT:

@@ -1,4 +1,4 @@
-"""Logistic regression on a few columns by Newton's method: what Platt, beta and the splines share."""
+"""Logistic regression on a few columns by Newton's method: shared by Platt, beta and spline calibrators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism._core.numerics import TINY, clipped_sigmoid, softplus
 from scoreprism._core.simplex import FloatArray
 
-#: Steps of Newton's method at most; where the likelihood has a maximum, fifteen are many.
+#: Newton steps at most; where the likelihood has a maximum, fewer than fifteen suffice.
 _STEPS = 60
 _DECREMENT = 1e-13
 #: Rows per block, and rows of the rough first fit.
@@ -26,8 +26,8 @@ class Likelihood:
     penalty: FloatArray | None = None
     offset: FloatArray | None = None
 
-    def look(self, beta: FloatArray, *, loss: bool = True) -> tuple[float, FloatArray, FloatArray]:
-        """Value (unless it is not wanted), gradient and curvature, in one pass over blocks that stay in cache."""
+    def evaluate(self, beta: FloatArray, *, loss: bool = True) -> tuple[float, FloatArray, FloatArray]:
+        """Value (only the penalty without `loss`), gradient and curvature, in one pass over cached blocks."""
         curb = np.zeros((beta.size, beta.size)) if self.penalty is None else self.penalty
         value, gradient, curvature = 0.5 * float(beta @ curb @ beta), curb @ beta, curb.copy()
         for start in range(0, self.y.size, _BLOCK):
@@ -55,8 +55,8 @@ class Likelihood:
         """Rows, or the sum of the weights."""
         return float(self.y.size if self.weight is None else self.weight.sum())
 
-    def few(self) -> Likelihood | None:
-        """Some rows, drawn at random; None if there are not many more, or one outcome is rare among them."""
+    def draw_few(self) -> Likelihood | None:
+        """Draw a few rows at random; None if the rows are not many more, or one outcome is rare among those drawn."""
         if self.y.size <= 16 * _FEW:
             return None
         rows = np.random.default_rng(0).integers(0, self.y.size, _FEW)
@@ -78,7 +78,7 @@ class LogisticFit:
     @property
     def loss(self) -> float:
         """The penalised loss."""
-        return self.problem.look(self.coefficients)[0]
+        return self.problem.evaluate(self.coefficients)[0]
 
 
 def fit_logistic(
@@ -92,13 +92,13 @@ def fit_logistic(
     """
     Minimise ``Σ w·[log(1 + e^η) − yη] + ½ βᵀPβ`` over β, with η = β · design + offset and targets y in [0, 1].
 
-    Newton with halved steps where they overshoot; directions the data do not see are left at zero. Many rows start
-    from the fit to a few of them.
+    Newton steps, halved where they overshoot; directions without curvature stay at zero. Large data start from a fit
+    to a few rows.
     """
     problem = Likelihood(design, y, weight, penalty, offset)
     if design.shape[0] == 0:
         return LogisticFit(problem, np.zeros(0), converged=True)
-    few = problem.few()
+    few = problem.draw_few()
     if few is not None:
         rough = _newton(few, np.zeros(design.shape[0]))
         close = _finish(problem, rough.coefficients) if rough.converged else None
@@ -108,39 +108,39 @@ def fit_logistic(
 
 
 def _is_minimum(problem: Likelihood, gradient: FloatArray, curvature: FloatArray, decrement: float) -> bool:
-    """Whether this is a minimum: Newton has nothing to gain, and not because the curvature is gone."""
+    """Whether this is a minimum: the Newton decrement is small, and not for lack of curvature."""
     flat = gradient**2 <= 1e-11 * problem.total * np.diag(curvature) + TINY
     return bool(decrement <= _DECREMENT * problem.total and flat.all())
 
 
 def _finish(problem: Likelihood, beta: FloatArray) -> LogisticFit | None:
-    """Newton from nearby without looking at the loss; None where steps do not shrink as they should."""
+    """Newton from a nearby start without evaluating the loss; None where steps do not shrink fast enough."""
     before = np.inf
     while True:
-        _, gradient, curvature = problem.look(beta, loss=False)
+        _, gradient, curvature = problem.evaluate(beta, loss=False)
         step = -_solve(curvature, gradient)
         decrement = -float(gradient @ step)
         if not decrement < 0.25 * before:
             return None
         beta, before = beta + step, decrement
-        if decrement <= _DECREMENT * problem.total:  # this last step squared what was left of the error
+        if decrement <= _DECREMENT * problem.total:  # quadratic convergence: this step has removed the rest
             done = _is_minimum(problem, gradient, curvature, decrement)
             return LogisticFit(problem, beta, converged=True) if done else None
 
 
 def _newton(problem: Likelihood, beta: FloatArray) -> LogisticFit:
-    """Newton's method from anywhere."""
-    value, gradient, curvature = problem.look(beta)
+    """Newton's method with step halving, from any start."""
+    value, gradient, curvature = problem.evaluate(beta)
     for _ in range(_STEPS):
         step = -_solve(curvature, gradient)
         decrement = -float(gradient @ step)
         if _is_minimum(problem, gradient, curvature, decrement):
             return LogisticFit(problem, beta + step, converged=True)
-        size, after = 1.0, problem.look(beta + step)
+        size, after = 1.0, problem.evaluate(beta + step)
         while not after[0] < value and size > 1e-6:
             size *= 0.5
-            after = problem.look(beta + size * step)
-        if not after[0] < value:  # rounding allows no better
+            after = problem.evaluate(beta + size * step)
+        if not after[0] < value:  # no further decrease is possible in floating point
             return LogisticFit(problem, beta, converged=decrement <= 1e-9 * problem.total)
         beta = beta + size * step
         value, gradient, curvature = after
@@ -152,8 +152,8 @@ def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale = np.where(scale > 0.0, scale, 1.0)
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    kept = values > 1e-13 * max(values[-1], TINY)
-    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    curved = values > 1e-13 * max(values[-1], TINY)
+    inverse = np.where(curved, 1.0 / np.where(curved, values, 1.0), 0.0)
     solution: FloatArray = (vectors @ (inverse * (vectors.T @ (vector / scale)))) / scale
     return solution
 
@@ -167,7 +167,7 @@ def shrink_targets(y: FloatArray, weight: FloatArray | None = None) -> FloatArra
 
 def find_separation(x: FloatArray, y: FloatArray) -> int:
     """1 if no event has a smaller x than a non-event, −1 if none has a larger one, else 0: then a maximum exists."""
-    for rows in (slice(0, 1024), slice(None)):  # most scores show it at once
+    for rows in (slice(0, 1024), slice(None)):  # most scores are decided by the first rows
         event = y[rows] > 0.5
         events, others = x[rows][event], x[rows][~event]
         up = events.size == 0 or others.size == 0 or events.min() >= others.max()
@@ -177,7 +177,7 @@ def find_separation(x: FloatArray, y: FloatArray) -> int:
     return 1 if up else -1
 
 
-def fit_or_smooth(
+def fit_or_shrink(
     design: FloatArray, y: FloatArray, weight: FloatArray | None, *, smooth: bool, penalty: FloatArray | None = None
 ) -> LogisticFit:
     """The maximum-likelihood fit, or with `smooth` the fit to Platt's targets, which has a maximum in any case."""

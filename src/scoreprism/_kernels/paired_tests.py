@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreprism._core.simplex import FloatArray
 
-#: Which differences speak for a method.
+#: Signs of the difference that count as evidence.
 ALTERNATIVES = ("less", "greater", "two-sided")
 
 

@@ -1,4 +1,4 @@
-"""Small strictly convex quadratic programs: what constrained splines solve in every step."""
+"""Small strictly convex quadratic programs: solved in every step of a constrained spline fit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _polish(
     least: FloatArray,
     active: IntArray,
 ) -> FloatArray:
-    """The minimum with the active constraints as equations, if that is feasible and optimal; else what came."""
+    """The minimum with the active constraints as equations, if that is feasible and optimal; else `x`."""
     if active.size == 0:
         return x
     a = rows[active]

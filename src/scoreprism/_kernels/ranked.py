@@ -1,6 +1,6 @@
-"""Resampling rows that were ranked by their score once: a replicate is a vector of counts, never a new sort.
+"""Resampling of rows ranked by score once: a replicate is a vector of counts and needs no new sort.
 
-`sums_of_draws` is the definition; `compiled_sums` has the same numbers sooner, by numba (``scoreprism[fast]``).
+`sums_of_draws` is the definition; `compiled_sums` computes the same numbers faster, with numba (``scoreprism[fast]``).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Ranked:
     def of(cls, score: FloatArray, y: IntArray, losses: FloatArray, weight: FloatArray | None = None) -> Ranked:
         """Rank the rows that have weight."""
         if weight is not None:
-            held = weight > 0
-            score, y, losses, weight = score[held], y[held], losses[held], weight[held]
+            weighted = weight > 0
+            score, y, losses, weight = score[weighted], y[weighted], losses[weighted], weight[weighted]
             weight = weight / weight.max()  # their scale does not matter, and products of them stay above 0
         order = np.lexsort((1 - y, score))
         event, cost = y[order] == 1, losses[order]
@@ -85,15 +85,15 @@ def sums_of_draws(ranked: Ranked, rng: Rng) -> Sums:
 
 # ── compiled: plain Python until `compiled_sums` compiles it; numba keeps the result on disk ────────
 
-#: How often each row was drawn; nothing is drawn 65536 times in this world.
+#: How often each row was drawn; 65536 draws of one row do not occur in practice.
 Counts = NDArray[np.uint16]
-#: Runs per group: enough to be worth it, few enough that most groups hold no end of a block.
+#: Runs per group: few enough that no block ends inside most groups.
 _WIDTH = 16
 #: From this many draws in all on, loading numba (about a second) pays.
 WORTH_LOADING = 1 << 24
 
 
-def available() -> bool:
+def has_numba() -> bool:
     """Whether numba is installed; it is not loaded."""
     return find_spec("numba") is not None
 
@@ -123,14 +123,14 @@ def _loss(count: Counts, weight: FloatArray, losses: FloatArray) -> float:
     return total
 
 
-def _gather(
+def _sum_segments(
     count: Counts, weight: FloatArray, segment: IntArray, last: NDArray[np.uint8], upto: IntArray, sums: FloatArray
 ) -> None:
     """
     Turn counts into the mass of each segment; `last` marks the rows that end one.
 
-    A loop over segments within a loop over rows would be slower: nobody, and no processor, can guess where the next
-    one ends. Without weights sums are exact as differences of a running count; with them the sum starts again at
+    A loop over rows inside a loop over segments would be slower, because the ends of segments are unpredictable
+    branches. Without weights sums are exact as differences of a running count; with them the sum starts again at
     every end, so that small segments lose no digits.
     """
     if weight.shape[0] == 0:
@@ -149,11 +149,11 @@ def _gather(
             j += last[i]
 
 
-def _pool(pairs: FloatArray, held: FloatArray, events: FloatArray, first: IntArray) -> int:
+def _pool(pairs: FloatArray, weights: FloatArray, events: FloatArray, first: IntArray) -> int:
     """
     Pool adjacent violators among items, given events and non-events in turn; returns the number of blocks.
 
-    Weight, events and first item of each block are written to `held`, `events` and `first`.
+    Weight, events and first item of each block are written to `weights`, `events` and `first`.
     """
     top = 0
     for item in range(pairs.shape[0] // 2):
@@ -162,18 +162,18 @@ def _pool(pairs: FloatArray, held: FloatArray, events: FloatArray, first: IntArr
         if both == 0.0:
             continue
         first[top] = item
-        while top > 0 and events[top - 1] * both >= happened * held[top - 1]:
+        while top > 0 and events[top - 1] * both >= happened * weights[top - 1]:
             top -= 1
-            both += held[top]
+            both += weights[top]
             happened += events[top]
-        held[top], events[top] = both, happened
+        weights[top], events[top] = both, happened
         top += 1
     first[0] = 0
     first[top] = pairs.shape[0] // 2
     return top
 
 
-def _group(pairs: FloatArray, groups: FloatArray) -> None:
+def _sum_groups(pairs: FloatArray, groups: FloatArray) -> None:
     """Sum events and non-events over groups of `_WIDTH` runs."""
     for group in range(groups.shape[0] // 2):
         happened, other = 0.0, 0.0
@@ -183,19 +183,19 @@ def _group(pairs: FloatArray, groups: FloatArray) -> None:
         groups[2 * group], groups[2 * group + 1] = happened, other
 
 
-def _thin(
-    pairs: FloatArray, groups: FloatArray, held: FloatArray, events: FloatArray, first: IntArray, size: int
+def _merge_groups(
+    pairs: FloatArray, groups: FloatArray, weights: FloatArray, events: FloatArray, first: IntArray, size: int
 ) -> int:
     """
-    Make one item of every group of runs in which no block can end, in place; returns the number of items.
+    Merge groups of runs in which no block can end into one item, in place; returns the number of items.
 
     Blocks end at the vertices of the greatest convex minorant of cumulated events over cumulated weight. That of the
-    groups alone (`held`, `events` and `first` of its `size` blocks) lies above it or on it, so a group whose path stays
-    above the minorant of the groups has no vertex inside.
+    groups alone (`weights`, `events` and `first` of its `size` blocks) lies above it or on it, so a group whose path
+    stays above the minorant of the groups has no vertex inside.
     """
-    runs, kept = pairs.shape[0] // 2, 0
+    runs, items = pairs.shape[0] // 2, 0
     for block in range(size):
-        slope, slack = events[block] / held[block], 0.0
+        slope, slack = events[block] / weights[block], 0.0
         for group in range(first[block], first[block + 1]):
             start, stop = group * _WIDTH, min((group + 1) * _WIDTH, runs)
             lowest = 0.0
@@ -203,13 +203,13 @@ def _thin(
                 slack += (1.0 - slope) * pairs[2 * run] - slope * pairs[2 * run + 1]
                 lowest = min(lowest, slack)
             if lowest == 0.0:
-                pairs[2 * kept], pairs[2 * kept + 1] = groups[2 * group], groups[2 * group + 1]
-                kept += 1
+                pairs[2 * items], pairs[2 * items + 1] = groups[2 * group], groups[2 * group + 1]
+                items += 1
             else:
                 for run in range(start, stop):
-                    pairs[2 * kept], pairs[2 * kept + 1] = pairs[2 * run], pairs[2 * run + 1]
-                    kept += 1
-    return kept
+                    pairs[2 * items], pairs[2 * items + 1] = pairs[2 * run], pairs[2 * run + 1]
+                    items += 1
+    return items
 
 
 @cache
@@ -218,14 +218,17 @@ def _compiled() -> dict[str, Callable[..., Any]]:
     from numba import njit
 
     compiled = partial(njit, cache=True, nogil=True)
-    exact = {function.__name__: compiled()(function) for function in (_tally, _gather, _pool, _group, _thin)}
-    # the order of a sum may change so that it can be taken in parallel; it then is the same every time, because the
-    # function writes to no array and so needs no check at run time for arrays that overlap
+    exact = {
+        function.__name__: compiled()(function)
+        for function in (_tally, _sum_segments, _pool, _sum_groups, _merge_groups)
+    }
+    # reassociation lets the sum be vectorised; it is still reproducible, because the function writes to no array and
+    # so has no second code path for overlapping arrays
     return exact | {"_loss": compiled(fastmath={"reassoc", "nsz", "contract"})(_loss)}
 
 
 def compiled_sums(ranked: Ranked) -> Kernel:
-    """`sums_of_draws` of these rows, compiled; it has a workspace of its own, so every thread needs one."""
+    """`sums_of_draws` of these rows, compiled; it has its own workspace, so every thread needs one."""
     run = SimpleNamespace(**_compiled())
     n, m, runs = ranked.n, ranked.segment.shape[0], ranked.runs
     weight = np.empty(0) if ranked.weight is None else ranked.weight
@@ -233,7 +236,7 @@ def compiled_sums(ranked: Ranked) -> Kernel:
     last[segment[1:] - 1] = 1
     count, upto = np.zeros(n, dtype=np.uint16), np.zeros(n + 1, dtype=np.intp)
     pairs, groups = np.zeros(2 * runs), np.zeros(2 * -(-runs // _WIDTH))
-    held, events, first = np.empty(runs), np.empty(runs), np.empty(runs + 1, dtype=np.intp)
+    weights, events, first = np.empty(runs), np.empty(runs), np.empty(runs + 1, dtype=np.intp)
 
     def sums(rng: Rng) -> Sums:
         count[:] = 0
@@ -242,11 +245,11 @@ def compiled_sums(ranked: Ranked) -> Kernel:
             missing = run._tally(draw_words(rng, missing), n, count)
         pairs[:] = 0.0
         loss = run._loss(count, weight, ranked.losses)
-        run._gather(count, weight, segment, last, upto, pairs[ranked.lead : ranked.lead + m])
-        run._group(pairs, groups)
-        size = run._pool(groups, held, events, first)
-        kept = run._thin(pairs, groups, held, events, first, size)
-        size = run._pool(pairs[: 2 * kept], held, events, first)
-        return np.inf if count[ranked.infinite].any() else float(loss), held[:size], events[:size]
+        run._sum_segments(count, weight, segment, last, upto, pairs[ranked.lead : ranked.lead + m])
+        run._sum_groups(pairs, groups)
+        size = run._pool(groups, weights, events, first)
+        items = run._merge_groups(pairs, groups, weights, events, first, size)
+        size = run._pool(pairs[: 2 * items], weights, events, first)
+        return np.inf if count[ranked.infinite].any() else float(loss), weights[:size], events[:size]
 
     return sums

@@ -1,14 +1,19 @@
-"""Multinomial logistic regression with a ridge towards a given start: the engine of the multiclass maps."""
+"""Multinomial logistic regression with a ridge towards a given start: used by the multiclass maps."""
 
 from __future__ import annotations
+
+from contextlib import nullcontext
 
 import numpy as np
 
 from scoreprism._core.numerics import log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, pick
+from scoreprism._core.workers import limit_threads
 
 #: Up to this many weights a fit ends with Newton steps.
 _FEW = 120
+#: Multiplications of a look at the data from which threads gain more than they cost.
+_WORTH_THREADS = 10**8
 
 
 def fit_softmax(
@@ -37,7 +42,7 @@ def fit_softmax(
     hit = np.zeros((codes.shape[0], k))
     hit[np.arange(codes.shape[0]), codes] = mass
 
-    def look(flat: FloatArray) -> tuple[float, FloatArray]:
+    def evaluate(flat: FloatArray) -> tuple[float, FloatArray]:
         theta = flat.reshape(start.shape)
         logs = log_softmax(offset + (design * theta[0] + theta[1] if diagonal else design @ theta))
         error = np.exp(logs) * mass[:, None] - hit
@@ -48,13 +53,16 @@ def fit_softmax(
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
     if not tight:
         options |= {"maxiter": 200, "ftol": 1e-9, "gtol": 1e-5}
-    theta: FloatArray = minimize(look, start.ravel(), jac=True, method="L-BFGS-B", options=options).x
-    if tight and theta.size <= _FEW:
-        for _ in range(3):  # Newton makes a good minimum an exact one, where it gets lower
+    # scipy's L-BFGS solves small systems at every step, for which OpenBLAS wakes all its threads (scipy issue 22438)
+    is_small = design.size * k < _WORTH_THREADS
+    with limit_threads() if is_small else nullcontext():
+        theta: FloatArray = minimize(evaluate, start.ravel(), jac=True, method="L-BFGS-B", options=options).x
+        newton_steps = 3 if tight and theta.size <= _FEW else 0
+        for _ in range(newton_steps):  # as long as they lower the loss
             curvature = softmax_curvature(theta.reshape(start.shape), design, mass, ridge, diagonal=diagonal) / total
-            value, slope = look(theta)
+            value, slope = evaluate(theta)
             step = np.linalg.lstsq(curvature, slope, rcond=1e-13)[0]
-            if not look(theta - step)[0] <= value:
+            if not evaluate(theta - step)[0] <= value:
                 break
             theta = theta - step
     return theta.reshape(start.shape)

@@ -2,7 +2,7 @@
 
 A decomposition over T levels is a vector of T *steps* (the loss of each level minus that of the next; the
 loss of the last), T *spreads* and, under the plug-in form, T divergences. Terms, intervals and bounds are
-linear in it, so its mean and covariance are all that has to be kept when the rows are gone.
+linear in it, so its mean and covariance are all they need of the rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -85,6 +85,8 @@ class Bound(Record):
     value: float
     confidence_level: float
 
+    _draw_instead: ClassVar[str] = "A bound does not know its estimate: plot the result it was asked of."
+
     def _title(self) -> str:
         return f"One-sided confidence bound at {self.confidence_level:.4g}"
 
@@ -92,7 +94,7 @@ class Bound(Record):
 @dataclass(frozen=True)
 class Alternative:
     """
-    What another candidate map would have said of the reliability: the ``envelope`` looks at all of them.
+    The reliability by another candidate map; the ``envelope`` method considers all of them.
 
     >>> round(Alternative("platt", 0.6, 0.01, 0.001, 0.002).reach(1.96), 5)
     0.01592
@@ -110,7 +112,7 @@ class Alternative:
 
 
 class WhatIf(NamedTuple):
-    """What every row would have said of the reliability, had its outcome been another."""
+    """The reliability of every row under each possible outcome."""
 
     gains: FloatArray  # (K, n): loss of the score minus that of C, for each outcome
     share: FloatArray  # (K, n): probability of each outcome by C
@@ -122,7 +124,7 @@ class WhatIf(NamedTuple):
 
 @dataclass(frozen=True)
 class Ends:
-    """What the ends of intervals need to know of the rows, beside their moments."""
+    """What the ends of intervals need of the rows besides their moments."""
 
     # the part of the variance of the second-order term that is there even if Ĉ = C; None where there is no such term
     degenerate: float | None
@@ -142,14 +144,14 @@ class Ends:
         """
         Moments by the law C of the `observed` rows of the reliability; `powers` are Σω, Σω², Σω³ and Σω⁴ of each.
 
-        Where rows depend on each other (`clustered`), the law C says nothing of the error.
+        Where rows are dependent (`clustered`), the law C does not determine the error.
         """
-        held: Any = powers[0] > 0.0
-        held = slice(None) if held.all() else held  # nothing is copied where all rows count
-        gains, share = what_if.gains[:, held], what_if.share[:, held]
-        w, w2, w3, w4 = (power[held] for power in powers)
+        weighted: Any = powers[0] > 0.0
+        weighted = slice(None) if weighted.all() else weighted  # no copies where all rows count
+        gains, share = what_if.gains[:, weighted], what_if.share[:, weighted]
+        w, w2, w3, w4 = (power[weighted] for power in powers)
         total = float(w.sum())
-        rows = observed[held] - float(w @ observed[held]) / total
+        rows = observed[weighted] - float(w @ observed[weighted]) / total
         effective = _ratio(float(w2 @ rows**2) ** 2, float(w4 @ rows**4))
         if not np.isfinite(gains).all():  # a score of 0 or 1: some other outcome would have cost an infinite loss
             gains, share = np.where(np.isfinite(gains), gains, 0.0), np.where(np.isfinite(gains), share, 0.0)
@@ -161,7 +163,7 @@ class Ends:
         return Ends(degenerate, error, _ratio(third, variance**1.5), min(effective, expected))
 
     def error(self, observed: float) -> float:
-        """The larger of the observed standard error and of that by C: few rows may hide what rare outcomes would do."""
+        """The larger of the observed standard error and that by C: few rows may miss rare outcomes."""
         return observed if math.isnan(self.model_error) else max(observed, self.model_error)
 
     def reach(self, z: float) -> float:
@@ -180,7 +182,7 @@ def _ratio(above: float, below: float) -> float:
 
 @dataclass(frozen=True)
 class Role:
-    """What kind of number a term is, and so what can be said about it (docs/statistics.md)."""
+    """Kind of a term, which decides its intervals and bounds (docs/statistics.md)."""
 
     below: bool = False  # whether the spread of the level at the term's own step lowers its lower end
     above: bool = False  # whether the spread of the next level raises its upper end
@@ -240,7 +242,7 @@ class Moments:
     """
 
     mean: FloatArray
-    _covariance: FloatArray | Callable[[], FloatArray]  # a function is called when it is first asked for
+    _covariance: FloatArray | Callable[[], FloatArray]  # a function is called on first use
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -303,7 +305,7 @@ _STEP = 1 << 13
 def _blocks(
     losses: FloatArray, extras: FloatArray, weight: FloatArray | None, groups: IntArray | None
 ) -> Iterator[tuple[FloatArray, FloatArray, IntArray | None]]:
-    """Components, weights and clusters of some rows at a time; rows of weight zero are absent, whatever they hold."""
+    """Components, weights and clusters of some rows at a time; rows of weight zero are left out."""
     for start in range(0, losses.shape[1], _STEP):
         rows = slice(start, start + _STEP)
         part = np.concatenate([steps(losses[:, rows]), extras[:, rows]])
@@ -311,8 +313,8 @@ def _blocks(
         if weight is None:
             yield part, np.ones(part.shape[1]), codes
             continue
-        held = weight[rows] > 0
-        yield part[:, held], weight[rows][held], None if codes is None else codes[held]
+        weighted = weight[rows] > 0
+        yield part[:, weighted], weight[rows][weighted], None if codes is None else codes[weighted]
 
 
 def _units(n: int, weight: FloatArray | None, groups: IntArray | None) -> int:
@@ -413,7 +415,7 @@ class TermInference:
         return self.ends is not None and self.ends.degenerate is not None and self._distance() != 0
 
     def _distance(self) -> int:
-        """How the distance of Ĉ from C moved LD: +1 if it is too small by it, −1 if too large, 0 if C is not in it."""
+        """Effect of the distance of Ĉ from C on LD: +1 if LD is too small, −1 if too large, 0 if C is not in it."""
         role = ROLES[self.role]
         if self.step == 0 and role.above:
             return self.sign
@@ -421,7 +423,7 @@ class TermInference:
 
     def _second(self) -> tuple[float, float]:
         """LD corrected by the second-order term B, and its standard error without what is noise of B alone."""
-        assert self.ends is not None and self.ends.degenerate is not None  # noqa: S101, PT018 - asked for before
+        assert self.ends is not None and self.ends.degenerate is not None  # noqa: S101, PT018 - callers check `any_shape`
         sign, b = float(self._distance()), self.moments.mean.size - 1
         rows = self._rows()
         value = self.moments.value({**rows, b: sign})
@@ -433,7 +435,7 @@ class TermInference:
 
     @property
     def has_interval(self) -> bool:
-        """Whether there is an interval: not for a law that was fitted on the rows it is judged by."""
+        """Whether there is an interval: not for a law fitted on the rows it is evaluated on."""
         return ROLES[self.role].no_lower != _IN_SAMPLE
 
     def require_interval(self) -> None:
@@ -495,8 +497,10 @@ class TermInference:
         value, second = self._second()
         return max(end, value + far * max(second, error))
 
-    def paired(self, first: TermInference, second: TermInference, z: float, *, any_shape: bool) -> tuple[float, float]:
-        """Ends of the difference of a term of two predictions on the same rows, of which this has the moments."""
+    def difference_ends(
+        self, first: TermInference, second: TermInference, z: float, *, any_shape: bool
+    ) -> tuple[float, float]:
+        """Ends of the difference of a term of two predictions on the same rows; `self` has its moments."""
         difference = self._difference()[0]
         error, far = self._errors(z)
         near = z
@@ -504,7 +508,7 @@ class TermInference:
             near = replace(self.ends, skewness=-self.ends.skewness).reach(z)
         (up, down), (other_up, other_down) = first._spreads(), second._spreads()
         difference += (down - other_down) - (up - other_up)
-        left = abs(down - other_down) + abs(up - other_up)  # what is common to both laws has cancelled
+        left = abs(down - other_down) + abs(up - other_up)  # noise common to both laws cancels
         low, high = difference - left - near * error, difference + left + far * error
         if not any_shape:
             return low, high
@@ -550,7 +554,7 @@ class TermInference:
         )
 
     def _refuse(self, what: str, why: str) -> NoReturn:
-        """Refuse what cannot be had, with the reason and the way out."""
+        """Refuse an interval or bound that does not exist, with the reason and a remedy."""
         if why == _IN_SAMPLE:
             remedy = "Decompose with laws fitted out of sample instead."
         else:

@@ -1,1 +1,1 @@
-"""What is learned from rows: the members of a reference law and how they are mixed, boosting, penalised splines."""
+"""Learners: the members of a reference law and their mixture, boosting, penalised splines."""

@@ -1,4 +1,4 @@
-"""Small gradient boosting on bins that starts from a given law: what scikit-learn's boosting cannot do."""
+"""Small gradient boosting on bins, started from a given law, which scikit-learn's boosting cannot do."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _find_splits(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
 
 
 def _children(cells: SortedRows, slopes: Slopes, node: Leaves, parents: Slopes) -> Slopes:
-    """Sums of the children: those on the left are summed, the others are what is left of their parents."""
+    """Sums of the children: left children are summed, right ones are their parents minus these."""
     out = np.empty((2 * parents.shape[0], *parents.shape[1:]), dtype=np.complex128)
     for index, parent in enumerate(parents):
         out[2 * index] = cells.sums(np.where(node == 2 * index, slopes, 0.0))
@@ -178,7 +178,7 @@ class Recoding:
 
 @dataclass(frozen=True)
 class Boosted:
-    """Trees on top of a start: η after each asked-for number of stages."""
+    """Boosted trees, which are added to a start on the logit scale."""
 
     recoding: Recoding
     trees: tuple[tuple[Tree, ...], ...]  # stage by stage, one tree per class (one for two classes)
@@ -258,16 +258,16 @@ def _growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Iterator
     for _ in range(growth.stages):
         columns = np.arange(p) if all_columns else np.sort(rng.permutation(p)[: growth.columns])
         rows = slice(None) if all_rows else rng.integers(0, n, growth.rows)
-        seen = codes if whole is not None else codes[columns][:, rows]
-        cells = SortedRows.of(seen, WIDTH) if whole is None else whole
-        yield partial(_grow_on, codes, columns, rows, seen, cells, growth)
+        sampled = codes if whole is not None else codes[columns][:, rows]
+        cells = SortedRows.of(sampled, WIDTH) if whole is None else whole
+        yield partial(_grow_on, codes, columns, rows, sampled, cells, growth)
 
 
 def _grow_on(
-    codes: Codes, columns: IntArray, rows: Any, seen: Codes, cells: SortedRows, growth: Growth, slopes: Slopes
+    codes: Codes, columns: IntArray, rows: Any, sampled: Codes, cells: SortedRows, growth: Growth, slopes: Slopes
 ) -> tuple[Tree, FloatArray]:
-    """A tree grown on some columns of some rows (`seen`, sorted in `cells`), and what it adds to all rows."""
-    tree, leaf = grow(seen, cells, slopes[rows], growth)
+    """A tree grown on some columns of some rows (`sampled`, sorted in `cells`), and what it adds to all rows."""
+    tree, leaf = grow(sampled, cells, slopes[rows], growth)
     tree = replace(tree, features=tuple(columns[feature] for feature in tree.features))
     return tree, tree.values.take(leaf) if isinstance(rows, slice) else tree(codes)
 
@@ -305,10 +305,10 @@ def find_pairs(codes: Codes, residual: FloatArray, variance: FloatArray, search:
     cost = n * ((_GROUPS - 1) * chosen.size) ** 2 * residual.shape[0]
     rows = slice(None, None, int(np.ceil(cost / search.products)) or 1)
     contrasts = [_contrasts(codes[j, rows]) for j in chosen]
-    kept = np.array([len(part) > 0 for part in contrasts])
-    if kept.sum() < 2:
+    has_groups = np.array([len(part) > 0 for part in contrasts])
+    if has_groups.sum() < 2:
         return []
-    chosen, contrasts = chosen[kept], [part for part in contrasts if len(part)]
+    chosen, contrasts = chosen[has_groups], [part for part in contrasts if len(part)]
     own = np.array([len(part) for part in contrasts])
     first, z = np.cumsum(own) - own, np.concatenate(contrasts)
     statistic = np.zeros((chosen.size, chosen.size))
@@ -409,7 +409,7 @@ def boost_pairs(features: Features, start: FloatArray, hit: FloatArray, weight: 
 
 
 def _quadrants(codes: Codes, growth: Growth) -> Grower:
-    """Trees that cut both columns of a pair at once, where it gains most: greedy cuts would not see the first one."""
+    """Trees that cut both columns of a pair at once, since greedy cuts would find no gain in the first one."""
     joint = codes[::2].astype(np.int16) * _SIDE + codes[1::2]
     cells = SortedRows.of(joint, _SIDE**2)
 

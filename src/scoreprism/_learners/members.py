@@ -1,4 +1,4 @@
-"""The learners of a reference law: each starts from the calibrated law and adds what the features know."""
+"""The learners of a reference law: each starts from the calibrated law and adds the features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import fit_softmax
 from scoreprism._learners.boosting import Boosted, Growth, boost, boost_pairs
 from scoreprism._sample.features import Features
-from scoreprism._sample.scores import count_rows, parse_prediction
+from scoreprism._sample.parse_scores import count_rows, parse_prediction
 from scoreprism.exceptions import ScoreprismError
 
 #: A fitted member: features and the law to start from → laws of its variants.
@@ -180,7 +180,7 @@ MEMBERS: dict[str, Callable[[Task, np.random.Generator], Fitted]] = {
 }
 
 
-def mixing_weights(hits: FloatArray, weight: FloatArray | None, steps: int = 300) -> FloatArray:
+def find_mixing_weights(hits: FloatArray, weight: FloatArray | None, steps: int = 300) -> FloatArray:
     """
     Weights of a mixture of laws that minimise its log loss, by the EM algorithm.
 
@@ -205,21 +205,21 @@ def mix_laws(laws: list[FloatArray] | FloatArray, share: FloatArray) -> FloatArr
 
 
 def observed_probabilities(laws: Sequence[FloatArray], codes: IntArray) -> FloatArray:
-    """What each law gave to what happened, kept above zero: (laws, rows)."""
+    """Probability of the observed class by each law, kept above zero: (laws, rows)."""
     return np.maximum(np.stack([pick(as_matrix(law), codes) for law in laws]), EDGE)
 
 
-def foreign_law(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
+def predict_foreign(estimator: Any, table: Any, k: int, n_train: int) -> FloatArray:
     """The law of a classifier fitted on codes, all classes in order, kept 1/(2n) away from 0 and 1."""
     name, n = type(estimator).__name__, count_rows(table)
     try:
         predictions = estimator.predict_proba(table)
     except (ScoreprismError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+    except Exception as error:  # noqa: BLE001 - any error of a foreign estimator becomes an InputError
         refuse(f"{name} must be able to score these features", f"its own error: {error}", "Encode them in a pipeline.")
     law = parse_prediction(predictions, f"{name}.predict_proba", n, len(estimator.classes_))
     full = np.zeros((n, k))
     full[:, np.asarray(estimator.classes_, dtype=np.intp)] = law
-    kept = clip_law(full / full.sum(axis=1, keepdims=True), min(0.5 / n_train, 1.0 / k))
-    return kept[:, 1] if k == 2 else kept
+    clipped = clip_law(full / full.sum(axis=1, keepdims=True), min(0.5 / n_train, 1.0 / k))
+    return clipped[:, 1] if k == 2 else clipped

@@ -1,4 +1,4 @@
-"""Every fitted binary map is chart → curve → link: one way to evaluate, to store and to write as a formula."""
+"""Fitted binary maps, chart → curve → link: evaluated, stored and written as formulas in one way."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Chart(Part):
 
 
 def _lift(near: FormulaTerm, floor: float) -> FormulaTerm:
-    """What `raised` adds to a distance from an end: nothing from the floor on, where SQL need not compute it."""
+    """What `bend_up` adds to a distance from an end: nothing from the floor on, where SQL need not compute it."""
     return near.below(floor, floor / 4 * (1 - near / floor).cut(low=0).cube(), near.constant(0.0))
 
 
@@ -108,10 +108,10 @@ def logit_chart(score: FloatArray, kind: str, distance: float) -> Chart:
     """
     if kind == "logit":
         return Chart(kind, "logit")
-    seen = bool(score.min() == 0.0), bool(score.max() == 1.0)
-    inside = score[(score > 0.0) & (score < 1.0)] if any(seen) else score
+    touches_ends = bool(score.min() == 0.0), bool(score.max() == 1.0)
+    inside = score[(score > 0.0) & (score < 1.0)] if any(touches_ends) else score
     nearest = (float(inside.min()), 1.0 - float(inside.max())) if inside.size else (0.25, 0.25)
-    low, high = (near if end else min(near, distance) for near, end in zip(nearest, seen, strict=True))
+    low, high = (near if end else min(near, distance) for near, end in zip(nearest, touches_ends, strict=True))
     return Chart(kind, "logit", max(low, SMALLEST_SCORE), max(high, LAST_BIT))
 
 
@@ -352,7 +352,7 @@ class BinaryMap(MapPart):
             np.clip(out, self.clip, 1.0 - self.clip, out=out)
         return out
 
-    def floored(self, score: FloatArray, most: float, *, least: float | None = None) -> BinaryMap:
+    def with_floor(self, score: FloatArray, most: float, *, least: float | None = None) -> BinaryMap:
         """
         The same map, bent away from 0 and 1 beyond what the rows it was fitted on support.
 

@@ -1,4 +1,4 @@
-"""A formula of one score, written once and spoken in two dialects: SQL text and narwhals expressions."""
+"""Formulas of one score that can be written as SQL or as narwhals expressions."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class FormulaTerm(ABC):
 
     def pieces(self, cuts: Sequence[float], rows: Sequence[Sequence[float]], form: Form) -> FormulaTerm:
         """``form(self, *rows[i])`` where ``cuts[i−1] ≤ self < cuts[i]``: a piece by its numbers."""
-        made = [form(self, *row) for row in rows]
-        return tree(self, cuts, [one if isinstance(one, FormulaTerm) else self.constant(one) for one in made])
+        values = [form(self, *row) for row in rows]
+        return tree(self, cuts, [one if isinstance(one, FormulaTerm) else self.constant(one) for one in values])
 
     def __add__(self, other: FormulaTerm | float) -> FormulaTerm:
         return self.infix(operator.add, self, other)
@@ -204,8 +204,8 @@ class ExprTerm(FormulaTerm):
         import narwhals as nw
 
         # not `clip`, which writes its argument twice in SQL: nested, the text would double each time
-        made = self.expr if low is None else nw.max_horizontal(self.expr, nw.lit(float(low)))
-        return self._with(made if high is None else nw.min_horizontal(made, nw.lit(float(high))))
+        cut_low = self.expr if low is None else nw.max_horizontal(self.expr, nw.lit(float(low)))
+        return self._with(cut_low if high is None else nw.min_horizontal(cut_low, nw.lit(float(high))))
 
     def below(self, cut: float, yes: FormulaTerm, no: FormulaTerm) -> ExprTerm:
         import narwhals as nw
@@ -230,7 +230,7 @@ def _expr(term: FormulaTerm) -> nw.Expr:
     return term.expr
 
 
-def named(column: str) -> nw.Expr:
+def column_expression(column: str) -> nw.Expr:
     """A column as double precision, by its name as it is."""
     import re
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import plain, refuse
+from scoreprism._core.checks import refuse, write_plain
 from scoreprism._core.strict_json import Reader
 from scoreprism._maps.parts import REMEDY, MapPart, brief, decode, require_fields
 from scoreprism._maps.softmax_map import SoftmaxMap
@@ -72,9 +72,9 @@ def read(text: str | bytes) -> dict[str, Any]:
     return fields
 
 
-def decode_map(found: object, k: int) -> MapPart:
+def decode_map(content: object, k: int) -> MapPart:
     """A map, tried on one score: parts that do not fit together show here."""
-    part = decode(found, "map")
+    part = decode(content, "map")
     if not isinstance(part, MapPart):
         refuse("map must be a map", type(part).__name__, REMEDY)
     score = np.full(1, 0.5) if k == 2 else np.full((1, k), 1.0 / k)
@@ -106,11 +106,11 @@ class Describable(Protocol):
 def describe(estimator: Describable) -> dict[str, Any]:
     """Name, parameters and kept attributes."""
     parameters = estimator.get_params(deep=False)
-    kept = {name: getattr(estimator, name) for name in estimator._kept if hasattr(estimator, name)}
+    attributes = {name: getattr(estimator, name) for name in estimator._kept if hasattr(estimator, name)}
     return {
         "calibrator": estimator.name,
         "parameters": {name: _encode_value(value, name) for name, value in parameters.items()},
-        "fitted": {name: _encode_value(value, name) for name, value in kept.items()},
+        "fitted": {name: _encode_value(value, name) for name, value in attributes.items()},
     }
 
 
@@ -120,15 +120,15 @@ def make_described(found: object, table: Mapping[str, type]) -> Any:
     cls: Any = table.get(spec["calibrator"]) if isinstance(spec["calibrator"], str) else None
     if cls is None:
         refuse("calibrator must be the name of one", brief(spec["calibrator"]), f"Known: {', '.join(table)}.")
-    made = cls()
-    parameters = require_fields(spec["parameters"], set(made.get_params(deep=False)), "parameters")
+    estimator = cls()
+    parameters = require_fields(spec["parameters"], set(estimator.get_params(deep=False)), "parameters")
     for name, value in parameters.items():
-        setattr(made, name, _decode_value(value, table))
+        setattr(estimator, name, _decode_value(value, table))
     if not isinstance(spec["fitted"], dict) or not set(spec["fitted"]) <= set(cls._kept):
         refuse(f"fitted must hold {', '.join(cls._kept) or 'nothing'}", brief(spec["fitted"]), REMEDY)
     for name, value in spec["fitted"].items():
-        setattr(made, name, _decode_value(value, table))
-    return made
+        setattr(estimator, name, _decode_value(value, table))
+    return estimator
 
 
 def _encode_value(value: object, name: str) -> Any:
@@ -191,7 +191,9 @@ def encode_labels(classes: NDArray[Any]) -> dict[str, Any]:
     known = dtype in _NUMBERS or (dtype in ("str", "object") and all(isinstance(label, str) for label in labels))
     if not known:
         refuse(
-            "labels must be numbers, booleans or strings to be written", plain(labels[0]), "Recode y before fitting."
+            "labels must be numbers, booleans or strings to be written",
+            write_plain(labels[0]),
+            "Recode y before fitting.",
         )
     return {"dtype": dtype, "labels": labels}
 

@@ -1,4 +1,4 @@
-"""The numbers of a fitted map as frozen parts that JSON can hold to the last bit, and the strict way back."""
+"""Fitted maps as frozen parts, encoded as JSON without loss and decoded strictly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from scoreprism._core.checks import listed, refuse
+from scoreprism._core.checks import abbreviate, refuse
 from scoreprism._core.simplex import FloatArray
 
 REMEDY = "Write the file again with `to_json()`."
@@ -19,7 +19,7 @@ _SHORT.maxstring = _SHORT.maxother = 60
 
 
 def brief(value: object) -> str:
-    """A value from a file for a message: it may be long and deep."""
+    """Shorten a value from a file for a message."""
     return _SHORT.repr(value)
 
 
@@ -29,7 +29,7 @@ class Part:
 
     #: Every part by its tag: what a file may contain.
     known: ClassVar[dict[str, type[Part]]] = {}
-    #: The word that a file has for this part. It outlives the name of the class and its place, and is never reused.
+    #: The word that a file has for this part. It stays when the class is renamed or moved, and is never reused.
     tag: ClassVar[str]
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -62,24 +62,28 @@ def encode(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def require_fields(found: object, wanted: set[str], where: str) -> dict[str, Any]:
+def require_fields(content: object, wanted: set[str], where: str) -> dict[str, Any]:
     """A JSON object with exactly the fields it should have."""
-    if not isinstance(found, dict) or set(found) != wanted:
-        got = f"the fields {listed(sorted(map(str, found)), 12)}" if isinstance(found, dict) else type(found).__name__
-        refuse(f"{where} must be an object with the fields {listed(sorted(wanted), 12)}", got, REMEDY)
-    return found
+    if not isinstance(content, dict) or set(content) != wanted:
+        got = (
+            f"the fields {abbreviate(sorted(map(str, content)), 12)}"
+            if isinstance(content, dict)
+            else type(content).__name__
+        )
+        refuse(f"{where} must be an object with the fields {abbreviate(sorted(wanted), 12)}", got, REMEDY)
+    return content
 
 
-def decode(found: object, where: str) -> Part:
+def decode(content: object, where: str) -> Part:
     """The part a JSON object describes; unknown names, fields and non-numbers are refused."""
-    tag = found.get("part") if isinstance(found, dict) else None
+    tag = content.get("part") if isinstance(content, dict) else None
     cls = Part.known.get(tag) if isinstance(tag, str) else None
     if cls is None:
         refuse(
             f"{where} must name a part this version knows", brief(tag), "Read the file with the version that wrote it."
         )
     kinds = {f.name: str(f.type) for f in fields(cls)}
-    values = require_fields(found, {"part", *kinds}, where)
+    values = require_fields(content, {"part", *kinds}, where)
     part = cls(**{name: _decode(values[name], kind, f"{where}.{name}") for name, kind in kinds.items()})
     part.check()
     return part
@@ -116,13 +120,13 @@ def _array(value: object, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     if isinstance(entries[0], list):
         rows = [_array(row, f"{where}[{i}]") for i, row in enumerate(entries)]
         if len({row.shape for row in rows}) > 1:
-            refuse(f"{where} must have rows of one length", listed(row.size for row in rows), REMEDY)
+            refuse(f"{where} must have rows of one length", abbreviate(row.size for row in rows), REMEDY)
         return np.stack(rows)
     return np.array([_number(entry, f"{where}[{i}]") for i, entry in enumerate(entries)])
 
 
 def require(holds: object, where: str, rule: str) -> None:
-    """A condition on numbers that are read from a file."""
+    """Refuse numbers from a file that do not meet a condition."""
     if not holds:
         refuse(f"{where} must have {rule}", "something else", REMEDY)
 

@@ -79,7 +79,7 @@ def squares(logs: FloatArray) -> FloatArray:
 
 #: Log-ratios beyond this are cut before they are squared.
 _FARTHEST = 10.0
-#: What a softmax map may see of log-probabilities.
+#: Features that a softmax map may take from log-probabilities.
 FEATURES = {"centered": center_logs, "log": lambda logs: logs, "squares": squares}
 
 
@@ -94,7 +94,7 @@ def log_law(score: FloatArray, kind: str, low: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Same(MapPart):
-    """A law that stays what it is."""
+    """The identity, with rows divided by their sum."""
 
     tag = "same"
 

@@ -53,12 +53,12 @@ class Batch:
         return _data(self.center, self.mass[:, m])
 
     def once(self, name: str, fit: Callable[[], FloatArray]) -> FloatArray:
-        """Laws that several maps start from, fitted the first time they are asked for."""
+        """Laws that several maps start from, fitted on first use."""
         if name not in self._memo:
             self._memo[name] = fit()
         return self._memo[name]
 
-    def kept_inside(self, law: FloatArray) -> FloatArray:
+    def keep_inside(self, law: FloatArray) -> FloatArray:
         """Laws at least 1/(2n)² away from 0 and 1."""
         low = (np.minimum(0.5 / self.total, 0.25) ** 2)[:, None]
         return np.clip(law, low, 1.0 - low)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism.losses import ProperLoss
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,30 @@ class Cells:
             if a not in names or b not in names:
                 continue
             total = float(values.sum())
-            for i, first in _in_steps(names.index(a)):
-                for j, second in _in_steps(names.index(b)):
+            for i, first in _express_in_steps(names.index(a)):
+                for j, second in _express_in_steps(names.index(b)):
                     inside[i, j] += first * second * total
                     if a != b:
                         inside[j, i] += first * second * total
         return inside
 
 
-def _in_steps(level: int) -> list[tuple[int, float]]:
+def _express_in_steps(level: int) -> list[tuple[int, float]]:
     return [(level, 1.0)] if level == 0 else [(level, 1.0), (level - 1, -1.0)]
+
+
+def block_losses(
+    loss: ProperLoss, weight: FloatArray, events: FloatArray, clip: float | None = None
+) -> tuple[float, float]:
+    """Mean loss of the isotonic law, and of the marginal law, from the sums of the isotonic blocks."""
+    blocks = np.array([weight, events])
+    weights, happened = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)  # all rows: the last pool
+    law, size = happened / weights, weights.size
+    law = law if clip is None else clip_law(law, clip)
+    # a law that is constant on a pool of rows: events·ℓ(c, 1) + (weight − events)·ℓ(c, 0), where 0·∞ = 0
+    mass = np.concatenate([weights - happened, happened])
+    losses = loss.evaluate(np.concatenate([law, law]), np.repeat([0, 1], size))
+    losses[mass == 0.0] = 0.0
+    losses *= mass
+    sums, total = losses[:size] + losses[size:], weights[-1]
+    return float(np.add.reduce(sums[:-1]) / total), float(sums[-1] / total)

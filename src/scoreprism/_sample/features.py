@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import is_missing, listed, refuse, require_rows
+from scoreprism._core.checks import abbreviate, is_missing, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._spelling import mark
 
-#: Bins of a numeric feature, and levels of a categorical one that are told apart; code 0 is "missing" or "other".
+#: Bins of a numeric feature, and levels of a categorical one that are distinguished; code 0 is "missing" or "other".
 BINS = 31
 #: A category seen less often than this is "other".
 RARE = 5
@@ -67,7 +67,7 @@ class Numeric:
 
     @staticmethod
     def fit(values: FloatArray) -> Numeric:
-        known = np.sort(values[np.isfinite(values)])  # whatever the order of rows, the same are looked at
+        known = np.sort(values[np.isfinite(values)])  # independent of the order of rows
         step = max(1, known.size // _QUANTILE_ROWS)
         some = known[::step]
         if some.size == 0:
@@ -204,7 +204,7 @@ def _objects(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
     if any(issubclass(kind, (list, tuple, dict, set, np.ndarray)) for kind in kinds):
         odd = [kind.__name__ for kind in kinds]
         rule = f"column {label} of {mark(name)} must hold one value per row"
-        refuse(rule, f"objects of type {listed(odd)}", "Convert or drop it.")
+        refuse(rule, f"objects of type {abbreviate(odd)}", "Convert or drop it.")
     numbers = np.full(values.shape[0], np.nan)
     if not kinds or all(issubclass(kind, (int, float, Decimal, np.number, np.bool_)) for kind in kinds):
         numbers[~gone] = values[~gone].astype(np.float64)

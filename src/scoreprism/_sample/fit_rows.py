@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import plain
+from scoreprism._core.checks import write_plain
 from scoreprism._core.numerics import FINEST_EDGE, SMALLEST_SCORE, least_distance
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix
 from scoreprism._findings.finding import Finding, announce
@@ -112,4 +112,4 @@ def warn_of_reversed_scores(data: FitRows, classes: NDArray[Any], rows: float | 
     share = events / total
     noise = spread * float(np.sqrt((1.0 - share) / (share * rows)))
     if lead < -5.0 * noise < 0.0:
-        announce(Finding("reversed_scores", facts={"event": plain(classes[1]), "other": plain(classes[0])}))
+        announce(Finding("reversed_scores", facts={"event": write_plain(classes[1]), "other": write_plain(classes[0])}))

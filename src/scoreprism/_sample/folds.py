@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import listed, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import abbreviate, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import IntArray
 from scoreprism._sample.fit_rows import FitRows
 
@@ -19,13 +19,13 @@ _DRAWS = 100
 Split = tuple[NDArray[Any], NDArray[Any]]
 
 
-def enough_rows(codes: IntArray, cv: object) -> bool:
+def has_enough_rows(codes: IntArray, cv: object) -> bool:
     """Whether random folds can leave every class in every training part."""
     return not isinstance(cv, int) or (codes.shape[0] >= cv and int(np.bincount(codes).min()) >= 2)
 
 
 def is_count(cv: object) -> bool:
-    """Whether `cv` is, or should have been, a number of folds; not splits of one's own."""
+    """Whether `cv` is, or should have been, a number of folds; not user-defined splits."""
     return cv is None or isinstance(cv, (int, np.integer, str, float))
 
 
@@ -46,11 +46,11 @@ def make_folds(cv: object, data: FitRows, random_state: object) -> list[Split]:
 
 
 def parse_splits(cv: Any, data: FitRows, groups: IntArray | None, rule: str) -> list[Split]:
-    """Splits of one's own, which speak of the rows that came, as splits of those that have weight."""
+    """User-defined splits of all rows as splits of the rows with weight."""
     from sklearn.model_selection import check_cv
 
     labels = data.codes if data.origin is None else data.origin.labels
-    splits = disjoint(check_cv(cv).split(np.zeros((len(labels), 1)), labels, groups), len(labels), rule)
+    splits = require_disjoint(check_cv(cv).split(np.zeros((len(labels), 1)), labels, groups), len(labels), rule)
     if data.origin is None:
         return splits
     position = np.full(len(labels), -1)
@@ -59,7 +59,7 @@ def parse_splits(cv: Any, data: FitRows, groups: IntArray | None, rule: str) -> 
     return [(train[train >= 0], test[test >= 0]) for train, test in parts]
 
 
-def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
+def require_disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
     """Splits as row numbers from 0 on, of which none trains and tests on the same row."""
     rows = np.arange(n)
     pairs = [(rows[train], rows[test]) for train, test in splits]  # also masks and numbers from the end
@@ -68,7 +68,7 @@ def disjoint(splits: Iterable[Split], n: int, rule: str) -> list[Split]:
         if both.size:
             refuse(
                 rule,
-                f"{both.size} rows in both parts of split {number} (row {listed(both)})",
+                f"{both.size} rows in both parts of split {number} (row {abbreviate(both)})",
                 "Use splits whose parts do not overlap.",
             )
     return pairs

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_folds, parse_law, plain, refuse
+from scoreprism._core.checks import parse_folds, parse_law, refuse, write_plain
 from scoreprism._core.frames import backend_of, column_names, take_rows
 from scoreprism._core.labels import GivenLaw
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, freeze, n_classes
 from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import ProperLoss
 
@@ -54,15 +54,15 @@ class Level:
 
     def __init__(self, name: str, law: ArrayLike, folds: ArrayLike | None = None) -> None:
         if not isinstance(name, str) or not name:
-            refuse("the name of a level must be a nonempty string", plain(name), "For example Level('C', law).")
+            refuse("the name of a level must be a nonempty string", write_plain(name), "For example Level('C', law).")
         parsed = parse_law(law, f"the law of level {name!r}")
-        fitted = None if folds is None else frozen(parse_folds(folds, parsed, f"the folds of level {name!r}"))
+        fitted = None if folds is None else freeze(parse_folds(folds, parsed, f"the folds of level {name!r}"))
         columns = column_names(law)
         for fold in folds if isinstance(folds, (list, tuple)) else ():
             if parsed.ndim == 2 and column_names(fold) not in (None, columns):
                 remedy = "Give all frames the columns of the law, in its order."
                 refuse(f"the folds of level {name!r} must have the columns of its law", f"{column_names(fold)}", remedy)
-        values = {"name": name, "law": frozen(parsed), "folds": fitted, "columns": columns, "backend": backend_of(law)}
+        values = {"name": name, "law": freeze(parsed), "folds": fitted, "columns": columns, "backend": backend_of(law)}
         self.__dict__.update(values)
 
     @classmethod
@@ -185,7 +185,7 @@ class FeatureBlock:
     """A level to be fitted: the features that are new at it."""
 
     name: str
-    table: Any  # as they came, for classifiers of other makers
+    table: Any  # as passed, for foreign classifiers
     columns: list[NDArray[Any]]  # parsed: numbers, or text
 
     def take(self, rows: IntArray) -> FeatureBlock:

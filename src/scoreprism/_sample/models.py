@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.checks import parse_law, plain, refuse
+from scoreprism._core.checks import parse_law, refuse, write_plain
 from scoreprism._core.frames import backend_of, column_names, columns_of
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._findings.finding import Finding, announce
@@ -36,7 +36,7 @@ def predict_probabilities(model: Any, X: ArrayLike, name: str) -> tuple[FloatArr
         refuse(f"a model as {mark(name)} must be fitted", str(error).rstrip("."), "Fit it on other rows first.")
     except (ScoreprismError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+    except Exception as error:  # noqa: BLE001 - any error of a foreign model becomes an InputError
         refuse(
             f"{type(model).__name__} must be able to score `X`",
             f"its own error: {error}",
@@ -84,10 +84,10 @@ def parse_models(scores: Any, what: str) -> dict[str, Any]:
     else:
         refuse(f"{what} must be a mapping or a frame of models", type(scores).__name__, remedy)
     if not models or not all(isinstance(name, str) for name in models):
-        refuse(f"{what} must be named by words, at least one model", plain(list(models)), remedy)
+        refuse(f"{what} must be named by words, at least one model", write_plain(list(models)), remedy)
     return {name: _drop_name(score) for name, score in models.items()}
 
 
 def _drop_name(score: Any) -> Any:
-    """A column of a frame of models is called after its model, which is no label."""
+    """Drop the name of a column of a frame of models: it names the model, not a label."""
     return score.rename(None) if backend_of(score) == "pandas" and getattr(score, "ndim", 2) == 1 else score

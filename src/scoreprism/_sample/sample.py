@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import (
+    abbreviate,
     is_hard,
-    listed,
     parse_law,
     parse_weights,
-    plain,
     refuse,
     require_rows,
     warn_of_hard_labels,
+    write_plain,
 )
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
-from scoreprism._core.labels import GivenLaw, distinct, parse_groups, parse_labels, parse_outcomes
+from scoreprism._core.labels import GivenLaw, code_labels, parse_groups, parse_labels, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
 from scoreprism._findings.finding import Finding
 from scoreprism._sample.cells import Cells
@@ -31,7 +31,7 @@ from scoreprism._sample.features import parse_features
 from scoreprism._sample.fit_rows import FitRows, GivenRows, fitting_weights, warn_of_reversed_scores
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.models import apply_model
-from scoreprism._sample.scores import count_rows
+from scoreprism._sample.parse_scores import count_rows
 from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.losses import ProperLoss
@@ -192,12 +192,12 @@ class Sample:
         laws, findings = _parse_predictions(models, X, y_true, sample_weight)
         is_model = any(hasattr(value, "predict_proba") for value in models.values())
         sources = _parse_levels(X, q, latent, levels, is_model=is_model)
-        given = [source for _, source in sources if isinstance(source, GivenLaw)]
-        if len(laws) + len(given) > 1:
-            _require_alike([*laws.values(), *given])
+        user_laws = [source for _, source in sources if isinstance(source, GivenLaw)]
+        if len(laws) + len(user_laws) > 1:
+            _require_alike([*laws.values(), *user_laws])
         base, parsed = parse_laws(
             y_true,
-            [*laws.values(), *given],
+            [*laws.values(), *user_laws],
             sample_weight=sample_weight,
             groups=groups,
             pos_label=pos_label,
@@ -219,7 +219,7 @@ class Sample:
             sample = drop_absent_rows(sample)
         for name, law in laws.items():
             if isinstance(models[name], GivenLaw):
-                continue  # whoever parsed it has looked at it
+                continue  # already checked when it was parsed
             warn_of_prediction(sample if len(laws) == 1 else sample.model(name), law.name)
         return sample
 
@@ -256,8 +256,8 @@ class Sample:
         """Number of independent rows or groups that have weight."""
         if self.cells is not None or self.groups is None:
             return self.n_held
-        held = slice(None) if self.weight is None else self.weight > 0
-        return int(np.unique(self.groups[held]).size)
+        weighted = slice(None) if self.weight is None else self.weight > 0
+        return int(np.unique(self.groups[weighted]).size)
 
     @property
     def k(self) -> int:
@@ -280,7 +280,7 @@ class Sample:
         if len(self.predictions) != 1:
             refuse(
                 "a Sample must hold one model here",
-                f"{len(self.predictions)}: {listed(self.predictions)}",
+                f"{len(self.predictions)}: {abbreviate(self.predictions)}",
                 f"Pass sample.model({next(iter(self.predictions))!r}), or use compare.",
             )
         return next(iter(self.predictions))
@@ -332,8 +332,8 @@ class Sample:
         """
         if self.weight is None:
             return float(np.add.reduce(values) / values.shape[0])
-        held = self.weight > 0
-        return float(np.average(values[held], weights=self.weight[held]))
+        weighted = self.weight > 0
+        return float(np.average(values[weighted], weights=self.weight[weighted]))
 
     def describe(self, lines: NDArray[np.bool_]) -> str:
         """
@@ -370,8 +370,8 @@ class Sample:
         if self.cells is not None:
             return self.cells.count_rows(lines), self.cells.n_units, []
         rows = np.flatnonzero(lines)
-        given = rows if self.kept is None else self.kept[rows]
-        return int(rows.size), self.n, given[:_NAMED].tolist()
+        user_rows = rows if self.kept is None else self.kept[rows]
+        return int(rows.size), self.n, user_rows[:_NAMED].tolist()
 
     @property
     def floor(self) -> float:
@@ -432,7 +432,9 @@ class Sample:
             With one model.
         """
         if name not in self.predictions:
-            refuse(f"`name` must be one of {listed(self.predictions)}", plain(name), "Pass the name of a model.")
+            refuse(
+                f"`name` must be one of {abbreviate(self.predictions)}", write_plain(name), "Pass the name of a model."
+            )
         return replace(self, predictions={name: self.predictions[name]})
 
     def take(self, rows: NDArray[Any]) -> Sample:
@@ -454,9 +456,9 @@ class Sample:
         if some.dtype == bool:
             require_rows(some.shape[0], self.n, "the mask", "the sample")
             some = np.flatnonzero(some)
-        return self._taken(some)
+        return self._take_checked(some)
 
-    def _taken(self, some: IntArray) -> Sample:
+    def _take_checked(self, some: IntArray) -> Sample:
         """Some of the rows by their numbers, where there are single rows."""
         return replace(
             self,
@@ -486,7 +488,7 @@ class Sample:
             With the probabilities of that class and its column of the given levels.
         """
         if code not in range(self.k):
-            refuse(f"`code` must be the position of a class, 0 to {self.k - 1}", plain(code), "See `classes`.")
+            refuse(f"`code` must be the position of a class, 0 to {self.k - 1}", write_plain(code), "See `classes`.")
         label = code if self.classes is None else self.classes[code]
         origin = self._origin
         return replace(
@@ -559,7 +561,7 @@ class Sample:
     def __repr__(self) -> str:
         what = "rows" if self.cells is None else "rows, summed"
         models = "model" if len(self.predictions) == 1 else "models"
-        return f"Sample({self.n_held:,} {what}, {self.k} classes, {models} {listed(self.predictions)})"
+        return f"Sample({self.n_held:,} {what}, {self.k} classes, {models} {abbreviate(self.predictions)})"
 
 
 def find_floors(samples: Sequence[Sample], losses: Iterable[ProperLoss], clip: float | None) -> dict[str, float]:
@@ -623,8 +625,8 @@ def drop_absent_rows(sample: Sample) -> Sample:
     """The rows with weight, which remember their places among the rows that were passed."""
     if sample.weight is None or sample.weight.all():
         return sample
-    held = np.flatnonzero(sample.weight)
-    return replace(sample.take(held), _origin=GivenRows(held, sample.y, sample.groups))
+    weighted = np.flatnonzero(sample.weight)
+    return replace(sample.take(weighted), _origin=GivenRows(weighted, sample.y, sample.groups))
 
 
 def name_models(y_proba: Any) -> dict[str, Any]:
@@ -636,10 +638,10 @@ def name_models(y_proba: Any) -> dict[str, Any]:
         return {name if isinstance(name, str) and name else "model": y_proba}
     if not y_proba:
         refuse("`y_proba` must hold at least one model", "an empty mapping", "For example {'forest': p}.")
-    named = {str(name): score for name, score in y_proba.items()}
-    if len(named) < len(y_proba):
+    by_name = {str(name): score for name, score in y_proba.items()}
+    if len(by_name) < len(y_proba):
         refuse("models must have different names", f"{list(y_proba)}", "Rename one of them.")
-    return named
+    return by_name
 
 
 def parse_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
@@ -676,7 +678,7 @@ def _parse_predictions(
             laws[name] = GivenLaw(what, law, None, None if unnamed else column_names(value))
             continue
         law, columns, findings[name] = apply_model(value, X, y=y_true, sample_weight=sample_weight)
-        present = set(distinct(parse_labels(y_true, "y_true"), "y_true")[0].tolist())
+        present = set(code_labels(parse_labels(y_true, "y_true"), "y_true")[0].tolist())
         if columns is not None and not present <= set(columns):
             got = f"{sorted(map(str, present))} beside the classes {[str(label) for label in columns]} of the model"
             refuse("`y_true` must hold labels the model was fitted on", got, "Pass the same labels.", LabelError)
@@ -729,7 +731,7 @@ def _parse_levels(
     *,
     is_model: bool,
 ) -> list[Source]:
-    """The levels above C, coarse to fine, as they were asked for."""
+    """Parse the levels above C, coarse to fine."""
     sources: list[Source] = []
     if levels is not None:
         sources += _parse_named_levels(levels, X)
@@ -755,11 +757,15 @@ def _parse_given_law(value: Any, name: str) -> GivenLaw:
 def _parse_named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
     remedy = "For example {'bureau': ['age', 'income'], 'all': X}."
     if not isinstance(levels, Mapping) or not levels:
-        refuse("`levels` must be a mapping from names to columns, features or a Level", f"{plain(levels)}"[:80], remedy)
+        refuse(
+            "`levels` must be a mapping from names to columns, features or a Level",
+            f"{write_plain(levels)}"[:80],
+            remedy,
+        )
     sources: list[Source] = []
     for name, value in levels.items():
         if not isinstance(name, str) or not name or name in _OWN:
-            refuse("the name of a level must be a word other than S, C, Q and Π", plain(name), remedy)
+            refuse("the name of a level must be a word other than S, C, Q and Π", write_plain(name), remedy)
         if isinstance(value, Level):
             sources.append((name, replace(value.given, name=f"level {name!r}")))
         else:
@@ -792,7 +798,7 @@ def _pick_columns(value: object, X: ArrayLike | None, name: str) -> object:
     if missing and len(missing) == len(wanted) and len(wanted) == count_rows(X):
         return value  # a column of words, one per row
     if missing:
-        refuse(f"level {name!r} must name columns of `X`", ", ".join(map(plain, missing)), "Correct the names.")
+        refuse(f"level {name!r} must name columns of `X`", ", ".join(map(write_plain, missing)), "Correct the names.")
     if len(set(known)) < len(known):
         refuse("columns of `X` must have different names", "a repeated one", "Rename them, or pass the columns.")
     import narwhals as nw
@@ -820,7 +826,7 @@ def _level(name: str, source: Any, laws: Iterator[Level], n: int) -> Level | Fea
 
 
 def _column_of(level: Level | FeatureBlock, code: int) -> Level | FeatureBlock:
-    """One class of a law that was given."""
+    """One class of a law passed by the user."""
     if isinstance(level, FeatureBlock):
         return level
     folds = level.folds if level.folds is None or level.folds.ndim == 2 else level.folds[..., code]

@@ -18,27 +18,27 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scoreprism._core.checks import (
+    abbreviate,
     is_law,
-    listed,
     parse_choice,
     parse_count,
     parse_number,
     parse_weights,
-    plain,
     refuse,
     require_rows,
+    write_plain,
 )
 from scoreprism._core.frames import unwrap
-from scoreprism._core.labels import distinct
+from scoreprism._core.labels import code_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
-from scoreprism._maps.formula import ExprTerm, SqlTerm, named
+from scoreprism._maps.formula import ExprTerm, SqlTerm, column_expression
 from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
-from scoreprism._maps.reduction import Reduction
+from scoreprism._maps.score_reduction import Reduction
 from scoreprism._parameters import described
 from scoreprism._sample.batch import Batch
 from scoreprism._sample.fit_rows import FitRows, GivenRows, warn_of_reversed_scores
-from scoreprism._sample.scores import (
+from scoreprism._sample.parse_scores import (
     check_column_names,
     class_labels,
     refuse_scores,
@@ -196,7 +196,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if weight is not None and not weight.all():  # rows without weight are not there
             origin = GivenRows(np.flatnonzero(weight), labels)
             table, labels, weight = (column[origin.rows] for column in (table, labels, weight))
-        classes, codes = distinct(labels, "y")
+        classes, codes = code_labels(labels, "y")
         self._check_classes(classes)
         k = len(classes)
         narrow = table.shape[1] in ((1, 2) if k == 2 else (k,))
@@ -204,7 +204,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             shape = "1 or 2 columns for 2 classes" if k == 2 else f"{k} columns for {k} classes"
             refuse(
                 f"`scores` must have {shape}",
-                f"shape {table.shape} and the classes {listed(map(plain, classes))}",
+                f"shape {table.shape} and the classes {abbreviate(map(write_plain, classes))}",
                 "Pass one column per class that occurs in y, in sorted order of the labels.",
             )
         check_column_names(scores, classes)
@@ -214,7 +214,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data = FitRows(self._score(table, k), codes, weight, k, kind, origin)
         warn_of_reversed_scores(data, classes)
         self.provenance_ = record_provenance(scores, y, classes, data, None if narrow else table)
-        self.map_ = self._fit_as(self._parsed(), data)
+        self.map_ = self._fit_as(self._parse_parameters(), data)
         return self
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
@@ -370,7 +370,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         or a backtick on Spark, and ``*`` on DuckDB.
         """
         self._require_column(column)
-        term: ExprTerm = self._formula("to_expr", ExprTerm(named(column)))
+        term: ExprTerm = self._formula("to_expr", ExprTerm(column_expression(column)))
         return term.expr
 
     def _require_column(self, column: object) -> None:
@@ -443,14 +443,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(classes) < 2:
             refuse(
                 "`y` must hold at least two classes",
-                f"one class, {plain(classes[0])}, among the rows with weight",
+                f"one class, {write_plain(classes[0])}, among the rows with weight",
                 "Calibrate on rows in which each class occurs.",
                 LabelError,
             )
         if len(classes) > 2 and not self.multiclass:
             refuse(
                 f"{type(self).__name__} must get two classes (Only binary classification is supported)",
-                f"{len(classes)} classes: {listed(map(plain, classes))}",
+                f"{len(classes)} classes: {abbreviate(map(write_plain, classes))}",
                 f"Use OneVsRestCalibrator({type(self).__name__}()), or a multiclass map such as TemperatureCalibrator.",
                 LabelError,
             )
@@ -460,7 +460,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether no fit with these parameters turns the order of two scores around."""
         return self.monotone
 
-    def _parsed(self) -> Self:
+    def _parse_parameters(self) -> Self:
         """A copy with parsed parameters."""
         parsed = copy(self)
         for name, parse in self._rules.items():
@@ -469,12 +469,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_as(self, asked: Calibrator, data: FitRows) -> Map:
         """Fit as a copy with parsed parameters, keep what was found, and leave the parameters as they were passed."""
-        given = self.get_params(deep=False)
+        parameters = self.get_params(deep=False)
         fitted = asked._fit(data)
-        self.__dict__.update({name: value for name, value in vars(asked).items() if name not in given})
+        self.__dict__.update({name: value for name, value in vars(asked).items() if name not in parameters})
         return fitted
 
-    def _shared(self, data: FitRows) -> Calibrator:
+    def _share_choices(self, data: FitRows) -> Calibrator:
         """What a copy fitted on a fold should keep from all scores (never from outcomes); nothing by default."""
         return self
 
@@ -485,12 +485,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_many(self, batch: Batch) -> FloatArray:
         """Fitted probabilities of many training sets at the centers of their cells, (M, G); one by one by default."""
-        shared = self._shared(batch.everything)
+        shared = self._share_choices(batch.everything)
         return np.stack([copy(shared)._fit(batch.part(m))(batch.center) for m in range(batch.total.size)])
 
     def _fit_many_rows(self, batch: Batch, parts: Sequence[FitRows]) -> FloatArray:
         """The same from the rows of the training sets, for maps that deal them to folds."""
-        shared = self._shared(batch.everything)
+        shared = self._share_choices(batch.everything)
         return np.stack([copy(shared)._fit(part)(batch.center) for part in parts])
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -550,7 +550,7 @@ def get_calibrator(calibrator: str | Calibrator, **parameters: Any) -> Calibrato
     known = cls().get_params(deep=False)
     wrong = [word for word in parameters if word not in known]
     if wrong:
-        refuse(f"{cls.__name__} takes the parameters {', '.join(known)}", listed(wrong), "Correct their names.")
+        refuse(f"{cls.__name__} takes the parameters {', '.join(known)}", abbreviate(wrong), "Correct their names.")
     return cls(**parameters)
 
 
@@ -625,8 +625,8 @@ def _from_file(found: dict[str, Any]) -> Calibrator:
         refuse("reduction must fit the number of columns", type(reduction).__name__, REMEDY)
     calibrator.reduction_ = reduction
     calibrator.map_ = map_files.decode_map(found["map"], k)
-    seen = 1 if k == 2 and reduction is None else width
-    calibrator.provenance_ = read_provenance(found["provenance"], k, seen)
+    n_features = 1 if k == 2 and reduction is None else width
+    calibrator.provenance_ = read_provenance(found["provenance"], k, n_features)
     inner = getattr(calibrator, "calibrator_", None)
     if isinstance(inner, Calibrator):
         for name in ("map_", "classes_", "n_features_in_", "reduction_", "provenance_"):

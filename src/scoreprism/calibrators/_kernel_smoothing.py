@@ -17,7 +17,7 @@ from scoreprism._kernels.kernel_regression import (
 )
 from scoreprism._maps.binary_map import BinaryMap, BrokenLine, MapCurve
 from scoreprism._maps.parts import Map
-from scoreprism._maps.splines import natural_spline
+from scoreprism._maps.spline_basis import natural_spline
 from scoreprism._sample.batch import Batch
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators._calibrator import (

@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism._core.numerics import TINY, clipped_sigmoid, log_pair, log_softmax, rate_log_odds, rising_sigmoid
 from scoreprism._core.simplex import FloatArray, one_hot, pick
-from scoreprism._kernels.logistic import Likelihood, find_separation, fit_or_smooth, shrink_targets
+from scoreprism._kernels.logistic import Likelihood, find_separation, fit_or_shrink, shrink_targets
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import Same, Tempered, log_law
@@ -100,7 +100,7 @@ class PlattCalibrator(Calibrator):
         line, self.separated_ = fit_line(data, smooth=self.smooth_targets)
         if self.increasing and line.slope < 0.0:  # concave in the slope: the best is on the edge
             line = Affine(0.0, rate_log_odds(data.rate))
-        return BinaryMap(data.logit, line, "logit").floored(data.score, data.distance)
+        return BinaryMap(data.logit, line, "logit").with_floor(data.score, data.distance)
 
     def _fit_many(self, batch: Batch) -> FloatArray:
         whole = batch.everything
@@ -110,7 +110,7 @@ class PlattCalibrator(Calibrator):
         x = whole.logit(batch.center)
         design = np.stack([x, np.ones(x.size)])
         beta = fit_lines(batch, design, np.array([line.slope, line.intercept]), None)
-        return super()._fit_many(batch) if beta is None else batch.kept_inside(clipped_sigmoid(beta @ design))
+        return super()._fit_many(batch) if beta is None else batch.keep_inside(clipped_sigmoid(beta @ design))
 
 
 def fit_line(data: FitRows, *, smooth: bool = False) -> tuple[Affine, bool]:
@@ -119,12 +119,12 @@ def fit_line(data: FitRows, *, smooth: bool = False) -> tuple[Affine, bool]:
     center = float(np.average(x, weights=data.weight))
     spread = float(np.sqrt(np.average((x - center) ** 2, weights=data.weight)))
     design = np.stack([(x - center) / (spread or 1.0), np.ones(x.size)])
-    if spread <= 1e-14 * max(1.0, abs(center)):  # a constant score says nothing: the base rate
+    if spread <= 1e-14 * max(1.0, abs(center)):  # a constant score: only the base rate can be fitted
         design[0] = 0.0
     apart = find_separation(x, data.y) != 0 and bool(design[0].any())
-    fit = fit_or_smooth(design, data.y, data.weight, smooth=smooth or apart)
+    fit = fit_or_shrink(design, data.y, data.weight, smooth=smooth or apart)
     if not fit.converged:  # weights that rounding cannot hold side by side
-        fit = fit_or_smooth(design, data.y, data.weight, smooth=True)
+        fit = fit_or_shrink(design, data.y, data.weight, smooth=True)
     slope = float(fit.coefficients[0]) / (spread or 1.0)
     return Affine(slope, float(fit.coefficients[1]) - slope * center), apart
 
@@ -167,7 +167,7 @@ class TemperatureCalibrator(Calibrator):
             raw = rising_sigmoid(data.logit(data.score))
             # a floor no nearer to the middle than the nearest score cannot raise the loss of a fitted row
             least = min(float(np.minimum(raw, 1.0 - raw).min()), data.distance**2)
-            return tempered.floored(data.score, data.distance, least=least)
+            return tempered.with_floor(data.score, data.distance, least=least)
         low = smallest(data)
         logs = log_law(data.score, data.kind, low)
         beta, self.separated_ = _sharpness(_multi_look, logs, data)
@@ -191,7 +191,7 @@ def _binary_look(x: FloatArray, y: FloatArray, weight: FloatArray | None) -> Cal
     problem = Likelihood(x[None], y, weight)
 
     def look(beta: float) -> Look:
-        _, slope, curve = problem.look(np.array([beta]), loss=False)
+        _, slope, curve = problem.evaluate(np.array([beta]), loss=False)
         return float(slope[0]), float(curve[0, 0])
 
     return look
@@ -312,7 +312,7 @@ class BetaCalibrator(Calibrator):
         a, b, c = _fit_nonnegative(columns, data, smooth=self.separated_, **shape)
         if variant == "ab":
             c = (a - b) * np.log(2.0)
-        return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").floored(
+        return BinaryMap(data.logit, BetaCurve(float(a), float(b), float(c)), "logit").with_floor(
             data.score, data.distance
         )
 
@@ -325,7 +325,7 @@ def _fit_nonnegative(columns: FloatArray, data: FitRows, *, through_half: bool, 
     solutions: list[tuple[float, FloatArray]] = []
     for use in (free, *bounded):
         whole = columns if use is free and not tied and not through_half else np.vstack([use @ columns[:2], ones])
-        fit = fit_or_smooth(whole, data.y, data.weight, smooth=smooth)
+        fit = fit_or_shrink(whole, data.y, data.weight, smooth=smooth)
         slopes = fit.coefficients[: len(use)]
         if (fit.converged and (slopes >= 0).all()) or not len(use):
             answer: FloatArray = np.r_[slopes @ use, fit.coefficients[-1] if ones.size else 0.0]

@@ -123,9 +123,9 @@ def record_provenance(
     scores: object, y: object, classes: NDArray[Any], data: FitRows, table: FloatArray | None = None
 ) -> Provenance:
     """What a fit knows: names of what came in, and rows with weight; `table` where the map sees a reduction of it."""
-    seen = (data.score if table is None else table).reshape(len(data.codes), -1)
+    columns = (data.score if table is None else table).reshape(len(data.codes), -1)
     counts = np.bincount(data.codes, minlength=data.k)
-    ranges = zip(seen.min(axis=0).tolist(), seen.max(axis=0).tolist(), strict=True)
+    ranges = zip(columns.min(axis=0).tolist(), columns.max(axis=0).tolist(), strict=True)
     target = _names(y)
     return Provenance(
         score=_names(scores),

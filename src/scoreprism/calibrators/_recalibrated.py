@@ -19,14 +19,14 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.checks import listed, parse_random_state, parse_weights, plain, refuse
+from scoreprism._core.checks import abbreviate, parse_random_state, parse_weights, refuse, write_plain
 from scoreprism._core.frames import take_rows
-from scoreprism._core.labels import distinct
+from scoreprism._core.labels import code_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._double_use import warn_of_training_rows
 from scoreprism._findings.finding import Finding, announce
-from scoreprism._sample.folds import disjoint
-from scoreprism._sample.scores import class_labels, count_rows, parse_decision, parse_prediction
+from scoreprism._sample.folds import require_disjoint
+from scoreprism._sample.parse_scores import class_labels, count_rows, parse_decision, parse_prediction
 from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, with_parameters
 from scoreprism.calibrators._selected import SelectedCalibrator
 from scoreprism.calibrators._softmax_maps import OneVsRestCalibrator
@@ -124,7 +124,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """
         given = class_labels(y, type(self).__name__)
         X, given, sample_weight = indexable(X, given, sample_weight)
-        self.classes_, codes = distinct(given, "y")
+        self.classes_, codes = code_labels(given, "y")
         self._check_classes()
         sample_weight = parse_weights(sample_weight, len(codes), "y", as_rows=True)
         estimator = self._estimator()
@@ -191,18 +191,18 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if len(self.classes_) < 2:
             refuse(
                 "`y` must hold at least two classes",
-                f"one class, {plain(self.classes_[0])}",
+                f"one class, {write_plain(self.classes_[0])}",
                 "Pass rows of each class.",
                 LabelError,
             )
 
     def _check_frozen(self, estimator: Any) -> None:
         known = getattr(estimator, "classes_", None)
-        theirs = "no classes" if known is None else listed(map(plain, known))
+        theirs = "no classes" if known is None else abbreviate(map(write_plain, known))
         if known is None or list(known) != list(self.classes_):
             refuse(
                 "a frozen classifier must know the classes in y, and y must hold all of them",
-                f"{listed(map(plain, self.classes_))} in y and {theirs} in the classifier",
+                f"{abbreviate(map(write_plain, self.classes_))} in y and {theirs} in the classifier",
                 "Fit it before freezing it."
                 if known is None
                 else "Calibrate on rows with the labels it was trained on.",
@@ -235,20 +235,20 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if counts.min() < folds:
             refuse(
                 f"Requesting {folds}-fold cross-validation must leave every class at least {folds} rows",
-                f"{counts.min()} rows of class {plain(self.classes_[int(counts.argmin())])}",
+                f"{counts.min()} rows of class {write_plain(self.classes_[int(counts.argmin())])}",
                 "Use fewer folds.",
             )
         # codes for labels of dtype object, whose kind scikit-learn does not look at: folds would not be stratified
         target = codes if labels.dtype == object else labels
         drawn = check_cv(self.cv, target, classifier=True).split(X, target, **split_params)
-        splits = disjoint(drawn, len(codes), "the map must not be fitted on rows its classifier was trained on")
+        splits = require_disjoint(drawn, len(codes), "the map must not be fitted on rows its classifier was trained on")
         for number, parts in enumerate(splits):
             for part, rows in zip(("training", "test"), parts, strict=True):
                 missing = np.flatnonzero(np.bincount(codes[rows], minlength=counts.size) == 0)
                 if missing.size:
                     refuse(
                         "every class must be in both parts of every split",
-                        f"no {plain(self.classes_[missing[0]])} in the {part} part of split {number}",
+                        f"no {write_plain(self.classes_[missing[0]])} in the {part} part of split {number}",
                         "Use stratified or shuffled splits.",
                     )
         return splits
@@ -328,19 +328,19 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 
 
 def scores(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]:
-    """What a classifier says of rows, and of which kind: probabilities, or decision values as logits."""
+    """Scores of a classifier and their kind: probabilities, or decision values as logits."""
     n = count_rows(X)
-    named = type(getattr(estimator, "estimator", None) if isinstance(estimator, FrozenEstimator) else estimator)
+    inner = type(getattr(estimator, "estimator", None) if isinstance(estimator, FrozenEstimator) else estimator)
     if hasattr(estimator, "predict_proba"):
-        law = parse_prediction(estimator.predict_proba(X), f"{named.__name__}.predict_proba", n, len(classes))
+        law = parse_prediction(estimator.predict_proba(X), f"{inner.__name__}.predict_proba", n, len(classes))
         return (law[:, 1] if len(classes) == 2 else law), "probability"
     if not hasattr(estimator, "decision_function"):
         refuse(
             "`estimator` must have predict_proba or decision_function",
-            named.__name__,
+            inner.__name__,
             "Use a classifier that scores rows.",
         )
-    values = parse_decision(estimator.decision_function(X), f"{named.__name__}.decision_function", n)
+    values = parse_decision(estimator.decision_function(X), f"{inner.__name__}.decision_function", n)
     pairwise = getattr(estimator, "decision_function_shape", None) == "ovo"
     if pairwise and len(classes) > 2 and values.shape[1] == len(classes):
         # three classes have three pairs: one more column tells a calibrator that these are not one logit per class

@@ -20,7 +20,7 @@ from scoreprism._maps.parts import Map
 from scoreprism._parameters import described
 from scoreprism._sample.batch import Batch
 from scoreprism._sample.fit_rows import FitRows
-from scoreprism._sample.folds import Split, enough_rows, is_count, make_folds, random_folds
+from scoreprism._sample.folds import Split, has_enough_rows, is_count, make_folds, random_folds
 from scoreprism.calibrators._calibrator import Calibrator, get_calibrator, one_of, rules, with_parameters
 from scoreprism.calibrators._kernel_smoothing import KernelCalibrator
 from scoreprism.calibrators._parametric import (
@@ -68,7 +68,7 @@ _CONTRADICTION = 2.0
 
 
 def _parse_cv(value: object, name: str) -> Any:
-    """A number of folds, or splits of one's own."""
+    """Parse a number of folds, or user-defined splits."""
     return parse_count(value, name, 2) if is_count(value) else value
 
 
@@ -192,8 +192,8 @@ class SelectedCalibrator(Calibrator):
     def _deals_rows(self) -> bool:
         return True
 
-    def _parsed(self) -> Self:
-        parsed = super()._parsed()
+    def _parse_parameters(self) -> Self:
+        parsed = super()._parse_parameters()
         parsed.candidates = _Field(parsed)  # type: ignore[assignment]
         return parsed
 
@@ -203,15 +203,15 @@ class SelectedCalibrator(Calibrator):
         return cast("_Field", self.candidates)
 
     def _fit(self, data: FitRows) -> Map:
-        named = self._field.of(data)
-        self.selected_, self.losses_, self.std_errors_, self.contradiction_ = next(iter(named)), {}, {}, None
-        if enough_rows(data.codes, self.cv):
+        candidates = self._field.of(data)
+        self.selected_, self.losses_, self.std_errors_, self.contradiction_ = next(iter(candidates)), {}, {}, None
+        if has_enough_rows(data.codes, self.cv):
             trial = self._trial(data)
             rows = self._try_out(trial)
             self.selected_, best, self.losses_, self.std_errors_ = _choose(rows, trial)
             if self.order == "keep" and self._field.automatic:
                 self.contradiction_ = self._find_contradiction(trial, rows[best])
-        given, requested = named[self.selected_]
+        given, requested = candidates[self.selected_]
         winner: Calibrator = clone(given)
         winner.map_ = winner._fit_as(copy(requested), data)
         for name in ("classes_", "n_features_in_", "reduction_"):
@@ -224,12 +224,12 @@ class SelectedCalibrator(Calibrator):
     def _fit_many_rows(self, batch: Batch, parts: Sequence[FitRows]) -> FloatArray:
         laws = []
         for m, part in enumerate(parts):
-            named = self._field.of(part)
-            chosen = next(iter(named))
-            if enough_rows(part.codes, self.cv):
+            candidates = self._field.of(part)
+            chosen = next(iter(candidates))
+            if has_enough_rows(part.codes, self.cv):
                 trial = _pool(self._trial(part), batch.center)
                 chosen = _choose(self._try_out(trial), trial)[0]
-            laws.append(copy(named[chosen][1])._fit(batch.part(m))(batch.center))
+            laws.append(copy(candidates[chosen][1])._fit(batch.part(m))(batch.center))
         return np.stack(laws)
 
     def _trial(self, data: FitRows) -> _Trial:
@@ -267,7 +267,7 @@ class SelectedCalibrator(Calibrator):
         if data.k == 2:
             turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
             falling = _free_candidates(
-                IsotonicCalibrator(kind=data.kind)._parsed(), trial._replace(data=turned), falling=True
+                IsotonicCalibrator(kind=data.kind)._parse_parameters(), trial._replace(data=turned), falling=True
             )
             lines["falling isotonic"] = falling
         gains = []
@@ -298,13 +298,13 @@ def _name_candidates(candidates: Any, k: int, kind: str, order: str, random_stat
         usable = [clone(get_calibrator(candidate)) for candidate in listed_]
     if not usable:
         refuse("`candidates` must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
-    named: dict[str, Calibrator] = {}
+    by_name: dict[str, Calibrator] = {}
     for candidate in usable:
         _check(candidate, k, order)
-        twins = sum(1 for name in named if name.partition(" ")[0] == candidate.name)
+        twins = sum(1 for name in by_name if name.partition(" ")[0] == candidate.name)
         name = candidate.name if not twins else f"{candidate.name} {twins + 1}"
-        named[name] = _seed(candidate, random_state).set_params(kind=kind)
-    return named
+        by_name[name] = _seed(candidate, random_state).set_params(kind=kind)
+    return by_name
 
 
 def _seed(candidate: Calibrator, random_state: object) -> Calibrator:
@@ -334,7 +334,7 @@ _Pair = tuple[Calibrator, Calibrator]
 
 
 def _parse_pairs(named: dict[str, Calibrator]) -> dict[str, _Pair]:
-    return {name: (one, one._parsed()) for name, one in named.items()}
+    return {name: (one, one._parse_parameters()) for name, one in named.items()}
 
 
 @lru_cache(maxsize=64)
@@ -344,7 +344,7 @@ def _usual(order: str, k: int, kind: str) -> dict[str, _Pair]:
 
 
 class _Field:
-    """The candidates of a chooser, named and parsed when first asked for, then shared by all its fits."""
+    """The candidates of a chooser, named and parsed on first use, then shared by all its fits."""
 
     def __init__(self, chooser: SelectedCalibrator) -> None:
         self._order, self._random_state = chooser.order, chooser.random_state
@@ -393,7 +393,7 @@ def _pool(trial: _Trial, centers: FloatArray) -> _Trial:
     for number, (_, test) in enumerate(trial.folds):
         fold[test] = number
     if sum(test.size for _, test in trial.folds) != data.codes.size or fold.min() < 0:
-        return trial  # splits of one's own
+        return trial  # user-defined splits
     middle = 0.5 * (centers[1:] + centers[:-1])
     place = (np.searchsorted(middle, data.score) * data.k + data.codes) * count + fold
     lines, line = np.unique(place, return_inverse=True)
@@ -443,7 +443,7 @@ _Judge = Callable[[FloatArray, FitRows], FloatArray]
 
 def _row_losses(candidate: Calibrator, trial: _Trial, judges: Sequence[_Judge]) -> FloatArray:
     """A line for each judge: the mean loss of each row under fits that did not see it; NaN where there are none."""
-    data, shared = trial.data, candidate._shared(trial.data)
+    data, shared = trial.data, candidate._share_choices(trial.data)
     total, times = np.zeros((len(judges), data.codes.size)), np.zeros(data.codes.size)
     for train, test in trial.folds:
         test_rows = data.part(test)
@@ -458,10 +458,10 @@ def _row_losses(candidate: Calibrator, trial: _Trial, judges: Sequence[_Judge]) 
 def _free_candidates(candidate: Calibrator, trial: _Trial, *, falling: bool = False) -> FloatArray:
     """Losses of a map that may reverse the order, and of its values put in the order of the scores."""
 
-    def as_it_is(law: FloatArray, held: FitRows) -> FloatArray:
+    def keep_law(law: FloatArray, held: FitRows) -> FloatArray:
         return trial.loss.evaluate(law, held.codes)
 
-    def ordered(law: FloatArray, held: FitRows) -> FloatArray:
-        return as_it_is(put_in_order(law, -held.score if falling else held.score, held.weight), held)
+    def order_law(law: FloatArray, held: FitRows) -> FloatArray:
+        return keep_law(put_in_order(law, -held.score if falling else held.score, held.weight), held)
 
-    return _row_losses(candidate, trial, [as_it_is, ordered])
+    return _row_losses(candidate, trial, [keep_law, order_law])

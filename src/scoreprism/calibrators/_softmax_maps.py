@@ -22,7 +22,7 @@ _POSITIVE = number("a positive number", lambda v: v > 0.0)
 
 
 def _floor(law: FloatArray, total: float) -> float:
-    """As `BinaryMap.floored`: 1/(2n), or the smallest fitted probability where it is smaller, but not below 1/(2n)²."""
+    """As `BinaryMap.with_floor`: 1/(2n), or the smallest fitted probability if less, but at least 1/(2n)²."""
     most = min(0.5 / total, 0.5 / law.shape[1])
     return float(min(most, max(law.min(), most**2)))
 
@@ -241,7 +241,7 @@ class PolynomialCalibrator(_SoftmaxCalibrator):
 
 
 def _parse_binary(value: str | Calibrator | None, _name: str) -> Calibrator:
-    return (IsotonicCalibrator() if value is None else get_calibrator(value))._parsed()
+    return (IsotonicCalibrator() if value is None else get_calibrator(value))._parse_parameters()
 
 
 @with_parameters

@@ -13,11 +13,11 @@ from scoreprism._core.checks import parse_choice, parse_number
 from scoreprism._core.numerics import EDGE, clipped_sigmoid, rate_log_odds, weighted_quantiles
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.kernel_regression import KERNELS, choose_bandwidth
-from scoreprism._kernels.logistic import find_separation, fit_or_smooth
-from scoreprism._learners.spline_fit import KernelStep, Shape, SplineProblem, boxed, rising, unconstrained
+from scoreprism._kernels.logistic import find_separation, fit_or_shrink
+from scoreprism._learners.penalised_splines import KernelStep, Shape, SplineProblem, boxed, rising, unconstrained
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
-from scoreprism._maps.splines import natural_spline
+from scoreprism._maps.spline_basis import natural_spline
 from scoreprism._sample.batch import Batch, fit_lines
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators._calibrator import (
@@ -91,13 +91,15 @@ class NaturalSplineCalibrator(Calibrator):
 
     def _fit(self, data: FitRows) -> Map:
         x = data.logit(data.score)
-        knots = _apart(weighted_quantiles(x, data.weight, _KNOTS[self.n_knots]))
+        knots = _separate_knots(weighted_quantiles(x, data.weight, _KNOTS[self.n_knots]))
         if knots.size < 3:
-            return BinaryMap(data.logit, fit_line(data)[0], "logit").floored(data.score, data.distance)
+            return BinaryMap(data.logit, fit_line(data)[0], "logit").with_floor(data.score, data.distance)
         smooth = find_separation(x, data.y) != 0
-        fit = fit_or_smooth(_cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=self.ridge * _bent(knots))
+        fit = fit_or_shrink(
+            _cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=self.ridge * _curvature_penalty(knots)
+        )
         curve = natural_spline(knots, fit.coefficients, tails="linear")
-        return BinaryMap(data.logit, curve, "logit").floored(data.score, data.distance)
+        return BinaryMap(data.logit, curve, "logit").with_floor(data.score, data.distance)
 
     def _fit_many(self, batch: Batch) -> FloatArray:
         return batch.once(f"natural-spline {self.n_knots} {self.ridge}", lambda: self._fit_together(batch))
@@ -106,14 +108,14 @@ class NaturalSplineCalibrator(Calibrator):
         """Laws of all training sets with the knots of all rows."""
         whole = batch.everything
         x = whole.logit(whole.score)
-        knots = _apart(weighted_quantiles(x, whole.weight, _KNOTS[self.n_knots]))
+        knots = _separate_knots(weighted_quantiles(x, whole.weight, _KNOTS[self.n_knots]))
         if knots.size < 3 or find_separation(x, whole.y) != 0:
             return super()._fit_many(batch)
-        penalty = self.ridge * _bent(knots)
-        start = fit_or_smooth(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
+        penalty = self.ridge * _curvature_penalty(knots)
+        start = fit_or_shrink(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
         design = _cardinal(whole.logit(batch.center), knots)
         beta = fit_lines(batch, design, start.coefficients, penalty)
-        return batch.kept_inside(super()._fit_many(batch) if beta is None else clipped_sigmoid(beta @ design))
+        return batch.keep_inside(super()._fit_many(batch) if beta is None else clipped_sigmoid(beta @ design))
 
     @property
     def knots_(self) -> FloatArray:
@@ -126,16 +128,16 @@ class NaturalSplineCalibrator(Calibrator):
         return self._fitted.curve(self.knots_)  # type: ignore[no-any-return]
 
 
-def _apart(knots: FloatArray) -> FloatArray:
+def _separate_knots(knots: FloatArray) -> FloatArray:
     """Knots without those nearer than a hundredth of their range to the one before: ties leave rounding apart."""
-    kept = [float(knots[0])]
+    separate = [float(knots[0])]
     for knot in knots[1:].tolist():
-        if knot - kept[-1] > 0.01 * float(knots[-1] - knots[0]):
-            kept.append(knot)
-    return np.array(kept)
+        if knot - separate[-1] > 0.01 * float(knots[-1] - knots[0]):
+            separate.append(knot)
+    return np.array(separate)
 
 
-def _bent(knots: FloatArray) -> FloatArray:
+def _curvature_penalty(knots: FloatArray) -> FloatArray:
     """What makes of values at the knots their deviations from a straight line."""
     line = np.column_stack([np.ones(knots.size), (knots - knots.mean()) / np.ptp(knots)])
     return np.asarray(np.eye(knots.size) - line @ np.linalg.pinv(line))

@@ -253,7 +253,7 @@ class BinEffectsCalibrator(Calibrator):
         ones = np.ones(x.size) if data.weight is None else data.weight
         effects, self.variance_ = _shrink_effects(bins, cuts.size + 1, offset, data.y, ones)
         starts = np.concatenate([[min(float(x.min()), cuts[0] if cuts.size else np.inf) - 1.0], cuts])
-        return BinaryMap(data.logit, Sum(line, Steps(starts, effects)), "logit").floored(data.score, data.distance)
+        return BinaryMap(data.logit, Sum(line, Steps(starts, effects)), "logit").with_floor(data.score, data.distance)
 
     def _cuts(self, data: FitRows) -> FloatArray:
         """Cuts on the logit scale."""
@@ -264,7 +264,7 @@ class BinEffectsCalibrator(Calibrator):
     def _count(self, data: FitRows) -> int:
         return auto_bins(data.total) if isinstance(self.n_bins, str) else self.n_bins
 
-    def _shared(self, data: FitRows) -> BinEffectsCalibrator:
+    def _share_choices(self, data: FitRows) -> BinEffectsCalibrator:
         """Bin edges come from all scores, shared by the folds: edges per fold inflate the spread by half."""
         if self.edges is not None:
             return self
@@ -341,7 +341,7 @@ class TreeCalibrator(Calibrator):
         keep = np.concatenate([[True], np.diff(starts) > 0.0])
         steps = Steps(starts[keep], shift[np.concatenate([[0], new])][keep])
         curve = Sum(base.curve, steps)
-        return replace(base, curve=curve, floor=0.0).floored(data.score, data.distance)
+        return replace(base, curve=curve, floor=0.0).with_floor(data.score, data.distance)
 
     def _fit_many(self, batch: Batch) -> FloatArray:
         law = np.clip(NaturalSplineCalibrator()._fit_many(batch), EDGE_OF_SHIFTS, 1.0 - EDGE_OF_SHIFTS)
@@ -349,4 +349,4 @@ class TreeCalibrator(Calibrator):
         total = float(batch.total.mean())
         whole = batch.whole.sum(axis=0)
         shift = local_shifts(gradient, information, law.mean(axis=0), whole, total, single=batch.single)
-        return batch.kept_inside(clipped_sigmoid(log_odds(law) + shift))
+        return batch.keep_inside(clipped_sigmoid(log_odds(law) + shift))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from scoreprism._core.atomic_files import system_error, write_with
-from scoreprism._core.checks import listed, refuse
+from scoreprism._core.atomic_files import find_system_error, write_with
+from scoreprism._core.checks import abbreviate, refuse
 from scoreprism.cli._output import emit_bytes, say
 from scoreprism.cli._words import quote
 
@@ -57,7 +57,9 @@ def add_recalibrated(
     if isinstance(given, pl.DataFrame):
         if sorted(labels) != sorted(given.columns):
             refuse(
-                f"--score must name the classes of the map, {listed(labels)}", listed(given.columns), "Correct --score."
+                f"--score must name the classes of the map, {abbreviate(labels)}",
+                abbreviate(given.columns),
+                "Correct --score.",
             )
         law = _calibrate(map_, given.select(labels).to_numpy())
         start = "" if "," in score else score.replace("*", "").strip("_")
@@ -70,7 +72,7 @@ def add_recalibrated(
         new = {column or f"{score}_recalibrated": _calibrate(map_, given)}
     taken = [name for name in new if name in data.table.columns]
     if taken:
-        refuse("new columns must have new names", f"{listed(map(repr, taken))}, which exist", "Pass --column NAME.")
+        refuse("new columns must have new names", f"{abbreviate(map(repr, taken))}, which exist", "Pass --column NAME.")
     made = [pl.Series(name, values, nan_to_null=True) for name, values in new.items()]
     if decimal_comma:
         texts = [[None if value is None else repr(value).replace(".", ",") for value in s.to_list()] for s in made]
@@ -84,7 +86,7 @@ def require_same_score(map_: Calibrator, data: ReadTable, *, any_score: bool) ->
     used = next(iter(data.origin.details["columns"]["scores"].values()))
     known = None if map_.provenance_ is None else map_.provenance_.score
     if known is None:
-        say(f"note: the map does not say which column it was fitted on; {listed(map(quote, used))} is assumed")
+        say(f"note: the map does not say which column it was fitted on; {abbreviate(map(quote, used))} is assumed")
         return
     if len(labels) == 2:  # of two columns the second says it all
         if isinstance(scores, pl.DataFrame) and labels[1] in scores.columns:
@@ -92,7 +94,7 @@ def require_same_score(map_: Calibrator, data: ReadTable, *, any_score: bool) ->
         known = known[-1:]
     if sorted(used) == sorted(known):
         return
-    fitted_on, got = listed(map(quote, known)), listed(map(quote, used))
+    fitted_on, got = abbreviate(map(quote, known)), abbreviate(map(quote, used))
     if not any_score:
         remedy = "Correct --score, or pass --any-score if it is the same score under another name."
         refuse(f"the map must be applied to the score it was fitted on, {fitted_on}", got, remedy)
@@ -147,7 +149,7 @@ def write_frame(frame: pl.DataFrame, target: Path | None, separator: str | None,
             else:
                 safe.write_csv(where, separator=sign)
         except pl.exceptions.PolarsError as error:  # a full disk too
-            raise system_error(error) or error from None
+            raise find_system_error(error) or error from None
 
     try:
         if target is None:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.parquet_pages import read_footer, verify_pages
+from scoreprism._core.parquet_pages import Footer, read_footer, verify_pages
 from scoreprism.cli._polars_guards import GIGABYTE, require_room, translate_errors, try_arrow
 from scoreprism.cli._sources import Source, Taken
 from scoreprism.cli._words import quote
@@ -31,28 +31,27 @@ class BinaryFile:
     names: list[str]  # the columns
     schema: dict[str, Any]  # and their types
     source: Source  # where they are
+    footer: Footer | None  # what a Parquet file promises
     max_gigabytes: float  # more than this is not decoded
 
     def take(self, positions: Sequence[int]) -> Taken:
         """Columns by position, with their types; a page that differs from its checksum is refused."""
         names, source, doubts, details = self.names, self.source, list[str](), dict[str, str]()
         wanted = sorted({*positions} or {0})
-        if source.kind == "parquet":
+        if self.footer is not None:
             with source.open() as file:
-                pages = verify_pages(file, source.name, {names[i] for i in positions})
+                pages = verify_pages(file, source.name, {names[i] for i in positions}, self.footer)
             doubts += [f"checksums are not verified, {pages.unread}"] if pages.unread else []
             details["checksums"] = str(pages)
-            self._require_size([names[i] for i in wanted])
+            self._require_size(self.footer, [names[i] for i in wanted])
         frame = _load(source, columns=wanted)
         self._require_fit(int(frame.estimated_size()), frame.height)
         if frame.height == 0:
             refuse("FILE must have at least one row", f"none in {quote(source.name)}", "Check how it was written.")
         return frame.select(frame.get_column(names[i]).alias(str(i)) for i in positions), doubts, details
 
-    def _require_size(self, wanted: Sequence[str]) -> None:
+    def _require_size(self, footer: Footer, wanted: Sequence[str]) -> None:
         """Refuse columns that would not fit; a small file can promise a great many rows."""
-        with self.source.open() as file:
-            footer = read_footer(file, self.source.name)
         size = 0
         for name in wanted:
             width = _WIDTHS.get(self.schema[name].base_type().__name__, 8)
@@ -69,13 +68,14 @@ class BinaryFile:
 
 def read_binary(source: Source, max_gigabytes: float) -> BinaryFile:
     """Look at a Parquet or Arrow file."""
+    footer = None
     if source.kind == "parquet":
         with source.open() as file:
-            read_footer(file, source.name)
+            footer = read_footer(file, source.name)
     else:
         try_arrow(source.content, source.kind, source.name, max_gigabytes)
     schema = dict(_load(source, n_rows=0).schema)
-    return BinaryFile(list(schema), schema, source, max_gigabytes)
+    return BinaryFile(list(schema), schema, source, footer, max_gigabytes)
 
 
 def _load(source: Source, **options: Any) -> pl.DataFrame:

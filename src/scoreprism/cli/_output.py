@@ -47,7 +47,7 @@ def say(text: str) -> None:
 @contextlib.contextmanager
 def show_warnings() -> Iterator[None]:
     """Print warnings in one line each, once, as they come; --quiet silences them and the bars of long work."""
-    from scoreprism._core.progress import hidden
+    from scoreprism._core.progress import hide_bars
 
     quiet, printed = _is_quiet(), set[str]()
 
@@ -57,7 +57,7 @@ def show_warnings() -> Iterator[None]:
             printed.add(text)
             say(f"warning: {text}")
 
-    with warnings.catch_warnings(), hidden(quiet):
+    with warnings.catch_warnings(), hide_bars(quiet):
         warnings.simplefilter("always")
         warnings.showwarning = print_once
         yield
@@ -88,8 +88,7 @@ def make_answer(
     settings: Mapping[str, Any] | None = None,
 ) -> Document:  # fmt: skip
     """A document of one table, for commands that make no whole report."""
-    from scoreprism._document.model import Document, Origin, Section
-    from scoreprism._document.versions import versions
+    from scoreprism._document.model import Document, Origin, Section, versions
 
     section = Section(kind, "", (), (table, *more))
     return Document(kind, title, headline, (section,), origin or Origin(), dict(settings or {}), versions())

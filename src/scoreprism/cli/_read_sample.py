@@ -250,7 +250,7 @@ def _read_score(score: Score, columns: _Columns, outcomes: _Outcomes | None) -> 
         return frame
     if outcomes is not None and not columns.roles.given.as_given:
         other = next(label for label in outcomes.labels if label != outcomes.positive)
-        require_order(parts[0], outcomes.event, what, str(other))
+        require_order(parts[0].to_numpy(), outcomes.event.astype(float), None, what, str(other))
     return parts[0].to_numpy()
 
 

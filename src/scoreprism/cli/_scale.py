@@ -110,10 +110,10 @@ class SumsCall:
     @cached_property
     def inputs(self) -> list[str]:
         """Every file that is read."""
-        from scoreprism._core.source_files import each_once, find_files, match_files
+        from scoreprism._core.source_files import drop_repeats, find_files, match_files
 
         if self.given["sums"]:
-            return each_once(file for path in self.given["sums"] for file in match_files(path, (".json",)))
+            return drop_repeats(file for path in self.given["sums"] for file in match_files(path, (".json",)))
         return find_files(list(self.files))[0]
 
     @property
@@ -139,6 +139,7 @@ class SumsCall:
     def read(self) -> ReadSums:
         """The sums, of data that stay where they are or of files that hold them; notes are said."""
         from scoreprism._document.model import Origin
+        from scoreprism.cli._score_checks import require_order
         from scoreprism.exceptions import DoubtfulFileWarning
 
         given, losses, notes = self.given, self.given["losses"], list[str]()
@@ -154,22 +155,22 @@ class SumsCall:
             checksums = self._verify(scores) if given["verify_checksums"] or given["strict"] else {}
             sums = self._sum_up(scores)
             details = self._describe(sum(map(len, sums.values()))) | checksums
-        if not given["as_given"]:
-            for name, (first, *_) in sums.items():
-                _require_order(name, first)
+        for name, (first, *_) in sums.items() if not given["as_given"] else ():
+            table, other = first.table, "0" if first.settings.pos_label is None else "the other label"
+            require_order(table["key"], table["y"], table["n"], f"--score {name!r}", other)
         return ReadSums(sums, losses, Origin(self._name, "", details), tuple(notes))
 
     # ── files and columns ───────────────────────────────────────────────────────────────────────────
 
     def _find_doubts(self) -> list[str]:
         """What speaks against files being complete; refused with --strict."""
-        from scoreprism._core.source_files import doubt_about, find_files
+        from scoreprism._core.source_files import doubt_file, find_files
         from scoreprism.cli._sources import note_doubts
 
         kind = find_files(list(self.files))[1]
         notes: list[str] = []
         for path in self.inputs:
-            doubt = doubt_about(path, kind)
+            doubt = doubt_file(path, kind)
             where = f"in {path!r}, {doubt}" if len(self.inputs) > 1 else doubt
             notes += note_doubts([where] if doubt else [], path, strict=self.given["strict"])
         return notes
@@ -270,25 +271,6 @@ class SumsCall:
 def _require_one_to_save(given: Mapping[str, Any]) -> None:
     if given.get("save_sums") and len(given["scores"]) > 1:
         raise click.UsageError("--save-sums saves the sums of one score; got several. Run it once for each")
-
-
-def _require_order(score: str, sums: Sums) -> None:
-    """Refuse a score that is high where events are rare, as for rows: ranks of cells, rows of a cell as ties."""
-    import numpy as np
-
-    from scoreprism.cli._score_checks import refuse_reversed
-
-    table = sums.table
-    _, place = np.unique(table["key"], return_inverse=True)
-    rows = np.bincount(place, table["n"])
-    events = np.bincount(place, table["n"] * table["y"])
-    n, ones = float(rows.sum()), float(events.sum())
-    if not 0.0 < ones < n:
-        return
-    gap = np.cumsum(rows) - 0.5 * rows - 0.5 * n
-    spread = float(np.sqrt(ones * (n - ones) / (n * (n - 1.0)) * (rows @ gap**2)))
-    other = "0" if sums.settings.pos_label is None else "the other label"
-    refuse_reversed(float(events @ gap), spread, ones * (n - ones), f"--score {score!r}", other)
 
 
 def _read_sums(files: Sequence[str]) -> dict[str, tuple[Sums, ...]]:

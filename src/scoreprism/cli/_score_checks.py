@@ -70,20 +70,19 @@ def require_sums(frame: pl.DataFrame, role: str, rows: NDArray[np.intp]) -> None
         refuse(f"{role} must have rows that sum to 1 within {SUM_TOLERANCE:g}", got, remedy)
 
 
-def require_order(score: pl.Series, event: NDArray[np.bool_], role: str, other: str) -> None:
-    """Refuse a score that is high where the positive label is rare: the classes may be swapped."""
-    n, ones = event.size, int(np.count_nonzero(event))
-    ranks = _ranks(score.to_numpy())
-    zeros, middle = n - ones, (n + 1) / 2.0
+def require_order(score: Floats, event: Floats, count: Floats | None, role: str, other: str) -> None:
+    """Refuse a score that is high where the positive label is rare: the classes may be swapped. Lines may be counts."""
+    _, place = np.unique(score, return_inverse=True)
+    rows = np.bincount(place, count)
+    events = np.bincount(place, event if count is None else count * event)
+    n, ones = float(rows.sum()), float(events.sum())
+    if not 0.0 < ones < n:
+        return
+    ranks = np.cumsum(rows) - 0.5 * rows - 0.5 * n  # from their mean; equal scores, or those of a cell, are ties
     # the sum of the ranks of a random draw of rows without replacement: exact under ties
-    spread = np.sqrt(ones * zeros / (n * (n - 1.0)) * np.square(ranks - middle).sum())
-    refuse_reversed(ranks[event].sum() - ones * middle, spread, ones * zeros, role, other)
-
-
-def refuse_reversed(excess: float, spread: float, pairs: float, role: str, other: str) -> None:
-    """Refuse ranks of events that are too low to be an accident."""
+    excess, spread = float(events @ ranks), float(np.sqrt(ones * (n - ones) / (n * (n - 1.0)) * (rows @ ranks**2)))
     if spread > 0 and excess < -_NO_ACCIDENT * spread:
-        got = f"an area under the ROC curve of {0.5 + excess / pairs:.3f}"
+        got = f"an area under the ROC curve of {0.5 + excess / (ones * (n - ones)):.3f}"
         remedy = f"If it predicts the other class, pass --pos-label {quote(other)}; if it is intended, pass --as-given."
         refuse(f"{role} must be higher where the positive label is more frequent", got, remedy)
 

@@ -1,4 +1,4 @@
-"""Bands around reliability curves: redrawn curves, pointwise by order statistics, for all scores by one factor."""
+"""Bands around reliability curves from redrawn curves: at each score by order statistics, at all by one factor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scoreprism._core.numerics import REACHED, WITHIN
 from scoreprism._core.resampling import Rng, Streams, replicate
 from scoreprism._core.simplex import FloatArray, IntArray
 
-#: Share of redrawn curves beyond the curve that sets the scale of a uniform band, per (1 − level).
+#: Tail quantile that scales a uniform band, as a share of 1 − confidence level.
 _SHARE = 0.1
 #: Cells of adjacent scores in which outcomes are redrawn under a pilot.
 _CELLS = 250
@@ -21,7 +21,7 @@ _CELLS = 250
 
 @dataclass(frozen=True)
 class Band:
-    """A band and where it is given."""
+    """The ends of a band at the scores `x`."""
 
     x: FloatArray
     low: FloatArray
@@ -29,8 +29,8 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What is wanted of a band, parsed."""
+class BandRequest:
+    """The parsed options of a band."""
 
     kind: str
     confidence_level: float
@@ -40,11 +40,11 @@ class Ask:
     n_jobs: int | None
     interval: str = "mid-p"
 
-    def draws(self, curve: Callable[[Rng], FloatArray]) -> FloatArray:
+    def redraw_curves(self, curve: Callable[[Rng], FloatArray]) -> FloatArray:
         """
-        Redrawn curves, one a row; each has a stream of its own, so their number and `n_jobs` change none.
+        Redraw curves, one per row; each has its own stream, so none depends on their number or on `n_jobs`.
 
-        Refused where they are so few that not one is expected beyond either end of the band.
+        Refuses so few that not one is expected beyond either end of the band.
         """
         least = int(np.ceil(2.0 / (1.0 - self.confidence_level) * REACHED)) - 1
         if self.n_resamples < least:
@@ -52,21 +52,21 @@ class Ask:
             refuse(rule, f"{self.n_resamples}", f"Pass `n_resamples`={least} or more, or a lower level.")
         return replicate(lambda some: np.array([curve(self.streams(b)) for b in some]), self.n_resamples, self.n_jobs)
 
-    def around(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The band that holds a further such curve: at each score, or at all of them, and then at each as well."""
-        low, high = pointwise_band(curves, self.confidence_level)
+    def enclose(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The band that holds one more such curve: at each score, or, if uniform, at all scores and hence at each."""
+        low, high = find_pointwise_band(curves, self.confidence_level)
         if not self.uniform:
             return low, high
-        below, above = uniform_band(curves, self.confidence_level)
+        below, above = find_uniform_band(curves, self.confidence_level)
         return np.minimum(below, low), np.maximum(above, high)
 
 
-def pointwise_band(curves: FloatArray, confidence_level: float) -> tuple[FloatArray, FloatArray]:
+def find_pointwise_band(curves: FloatArray, confidence_level: float) -> tuple[FloatArray, FloatArray]:
     """
-    At every score the order statistics that hold one further curve with probability `level`.
+    Order statistics that hold one more curve at each score with probability `confidence_level`.
 
-    Of B + 1 exchangeable numbers each is as likely the k-th smallest, so k = ⌊(B + 1)(1 − level)/2⌋ on either side
-    keeps the level exactly, whatever B, up to rounding and ties (which only add).
+    Each of B + 1 exchangeable numbers is equally likely to be the k-th smallest, so k = ⌊(B + 1)(1 − level)/2⌋ on
+    either side keeps the level for every B, up to rounding and ties (which only raise it).
     """
     count = curves.shape[0]
     k = max(int((count + 1) * (1.0 - confidence_level) / 2.0 * WITHIN), 1)
@@ -74,31 +74,31 @@ def pointwise_band(curves: FloatArray, confidence_level: float) -> tuple[FloatAr
     return ranked[k - 1], ranked[count - k]
 
 
-def upper_end(ranked: FloatArray, confidence_level: float) -> Any:
-    """The order statistic that a further draw exceeds with probability 1 − `level` at most, where draws are enough."""
+def find_upper_end(ranked: FloatArray, confidence_level: float) -> Any:
+    """The order statistic that one more draw exceeds with probability at most 1 − level, given enough draws."""
     return ranked[min(int(np.ceil((ranked.shape[0] + 1) * confidence_level)), ranked.shape[0]) - 1]
 
 
-def uniform_band(curves: FloatArray, confidence_level: float) -> tuple[FloatArray, FloatArray]:
+def find_uniform_band(curves: FloatArray, confidence_level: float) -> tuple[FloatArray, FloatArray]:
     """
-    A band that holds a further curve at all scores with probability `level`.
+    A band that holds one more curve at all scores with probability `confidence_level`.
 
-    Deviations from the median are measured in units of a far quantile, above and below apart, and the band is the
-    median plus and minus c units, with c the `level` quantile of the largest deviation of a curve. Ranks would do
-    without units, but a thousand curves have no ranks as far out as fifty nearly independent scores ask for.
+    Deviations from the median are measured in units of a tail quantile, separately above and below, and the band is the
+    median plus and minus c units, with c the `level` quantile of the largest deviation of a curve. Ranks would need
+    no units, but a thousand curves have no ranks as far out as fifty nearly independent scores require.
     """
     halves = curves[::2], curves[1::2]
-    # a curve that helped to set the units keeps within them too often, so each half is measured in those of the other
+    # curves that helped to set the units stay within them too often, so each half is measured in the other's units
     units = [_Units.of(half, confidence_level) for half in halves]
     ranked = np.sort(np.concatenate([_largest(halves[0], units[1]), _largest(halves[1], units[0])]))
-    c = upper_end(ranked, confidence_level)
+    c = find_upper_end(ranked, confidence_level)
     c = c if np.isfinite(c) else np.max(ranked[np.isfinite(ranked)], initial=1.0)
     middle, down, up = (0.5 * (a + b) for a, b in zip(units[0], units[1], strict=True))
     return np.maximum(middle - c * down, 0.0), np.minimum(middle + c * up, 1.0)
 
 
 class _Units(NamedTuple):
-    """The median of curves, and how far a far quantile is below and above it."""
+    """The median of curves, and the distances of the tail quantiles below and above it."""
 
     middle: FloatArray
     down: FloatArray
@@ -107,14 +107,14 @@ class _Units(NamedTuple):
     @classmethod
     def of(cls, curves: FloatArray, confidence_level: float) -> _Units:
         middle = np.median(curves, axis=0)
-        low, high = pointwise_band(curves, 1.0 - 2.0 * _SHARE * (1.0 - confidence_level))
+        low, high = find_pointwise_band(curves, 1.0 - 2.0 * _SHARE * (1.0 - confidence_level))
         least, most = curves.min(axis=0), curves.max(axis=0)
-        # where the quantile is the median still, the farthest of all
+        # where the tail quantile equals the median, use the extreme curve instead
         return cls(middle, middle - np.where(low < middle, low, least), np.where(high > middle, high, most) - middle)
 
 
 def _largest(curves: FloatArray, units: _Units) -> FloatArray:
-    """The largest deviation of every curve, in units; infinite where there was none to measure it by."""
+    """The largest deviation of every curve, in units; infinite where the unit is zero."""
     apart = curves - units.middle
     unit = np.where(apart > 0.0, units.up, units.down)
     size = np.abs(apart)
@@ -123,7 +123,7 @@ def _largest(curves: FloatArray, units: _Units) -> FloatArray:
     return largest
 
 
-def mass_cells(weight: FloatArray, most: int = _CELLS) -> IntArray:
+def cut_cells(weight: FloatArray, most: int = _CELLS) -> IntArray:
     """Where cells of adjacent scores with about equal mass begin, and the end of the last."""
     count = weight.shape[0]
     if count <= most:
@@ -135,19 +135,18 @@ def mass_cells(weight: FloatArray, most: int = _CELLS) -> IntArray:
 
 def pure_cutoff(confidence_level: float) -> float:
     """
-    Twice the log-likelihood that n outcomes of one kind lose at the end of their mid-P interval, whatever n.
-
-    It ends where (1 − θ)ⁿ is 1 − level.
+    Twice the log-likelihood that n equal outcomes lose at the end of their mid-P interval, which ends where
+    (1 − θ)ⁿ = 1 − level, so that the loss does not depend on n.
     """
     return -2.0 * float(np.log1p(-confidence_level))
 
 
 def pull_in(rate: FloatArray, size: FloatArray, confidence_level: float) -> FloatArray:
     """
-    Rates to redraw from, kept from 0 and 1 by as many events and non-events as may have been missed.
+    Rates to redraw from, kept away from 0 and 1 by the number of events and non-events that may have been missed.
 
-    Where nothing happened among n rows the estimate is about 0, every redraw is like the data, and their spread is
-    none; but −log(1 − level) events may have been expected.
+    Where n rows had no event the estimate is about 0 and every redraw equals the data, so the redraws have no spread;
+    yet up to −log(1 − level) events may have been expected.
     """
     total, missed = float(size.sum()), 0.5 * pure_cutoff(confidence_level)
     return (rate * total + missed) / (total + 2.0 * missed)

@@ -1,4 +1,4 @@
-"""Recalibration maps as curves."""
+"""The map of a calibrator as a curve over all scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, freeze
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.calibrators import Calibrator, get_calibrator
@@ -56,7 +56,7 @@ class CalibrationMap(Curve):
     def _points(self) -> dict[str, FloatArray]:
         return {"score": self.x, "calibrated": self.y}
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         return f"{type(self.calibrator).__name__}, scores from {self.support[0]:.4g} to {self.support[1]:.4g}"
 
 
@@ -102,6 +102,6 @@ def calibration_map(
     if y.ndim != 1:
         refuse("a map that can be drawn must be of two classes", f"{y.shape[1]} classes", "Fit it on two.")
     return CalibrationMap(
-        name=chosen.name if name is None else name, n=rows.n, _backend=rows.backend, calibrator=fitted, x=frozen(x),
-        y=frozen(y), support=(float(rows.score.min()), float(rows.score.max())),
+        name=chosen.name if name is None else name, n=rows.n, _backend=rows.backend, calibrator=fitted, x=freeze(x),
+        y=freeze(y), support=(float(rows.score.min()), float(rows.score.max())),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What every curve is: named columns of numbers, a frame, a figure; and the rows that curves are made from."""
+"""The base class of curves (named columns, a frame, a figure) and the rows that curves are computed from."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
-from scoreprism._document.result import Drawable, Result
+from scoreprism._document.result import Result
 from scoreprism._kernels.isotonic import run_starts
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 
-#: Points that a document shows of a curve; all of them are in its frame.
+#: Points that a document prints of a curve; its frame has all of them.
 _SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Curve(Drawable, Result):
+class Curve(Result):
     """
     A curve: the numbers behind a figure.
 
@@ -56,7 +56,7 @@ class Curve(Drawable, Result):
         """The points, column by column."""
 
     @abstractmethod
-    def _about(self) -> str:
+    def _describe(self) -> str:
         """A short description beside the points."""
 
     @described()
@@ -104,7 +104,7 @@ class Curve(Drawable, Result):
         size = len(next(iter(columns.values())))
         who = f" of {self.name}" if self.name else ""
         points = f"{size} point{'s' * (size != 1)} ({', '.join(columns)})"
-        return f"{type(self).__name__}{who}: {self._about()}; {points} from {self.n} rows"
+        return f"{type(self).__name__}{who}: {self._describe()}; {points} from {self.n} rows"
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class BinaryRows:
 
     @staticmethod
     def of(sample: Sample) -> BinaryRows:
-        """The rows of the only model of a sample; weights of one are none."""
+        """The rows of a sample's only model; weights that are all 1 become None."""
         weight = None if sample.weight is None or (sample.weight == 1.0).all() else sample.weight
         return BinaryRows(as_vector(sample.prediction), sample.y.astype(np.float64), weight, sample.backend)
 
@@ -134,7 +134,7 @@ class BinaryRows:
 
     @property
     def weights(self) -> FloatArray:
-        """Weights, ones where none were given."""
+        """Weights; ones if the rows have none."""
         return np.ones(self.n) if self.weight is None else self.weight
 
     @property
@@ -157,7 +157,7 @@ class RowCells:
 
     @classmethod
     def rank(cls, rows: BinaryRows, most: int | None = None) -> Self:
-        """Rows in order of score, a cell for each distinct one; or `most` cells of about equally many rows."""
+        """Sort rows by score, with one cell per distinct score, or at most `most` cells of about equally many rows."""
         ranked = rows.take(np.argsort(rows.score, kind="stable"))
         first = run_starts(ranked.score)
         if most is not None and first.shape[0] > most:  # no cell splits a tie
@@ -191,7 +191,7 @@ def require_two_classes(k: int) -> None:
 
 
 def require_one_model(y_proba: object) -> None:
-    """Refuse several models by name, which are for displays, and several classes, before anything is fitted to them."""
+    """Refuse a mapping of models, which only displays take, and more than two classes, before anything is fitted."""
     if isinstance(y_proba, Mapping):
         rule = "`y_proba` must be the probabilities of one model"
         refuse(rule, "a mapping", "Call it once per model, or use a display.")
@@ -201,7 +201,7 @@ def require_one_model(y_proba: object) -> None:
 
 
 def require_known(options: Iterable[str], function: Callable[..., object], what: str) -> None:
-    """Refuse options that the function they are handed to does not take."""
+    """Refuse options that `function` does not take."""
     known = [key for key in signature(function).parameters if not key.startswith("y_")]
     for key in options:
         if key not in known:
@@ -211,7 +211,7 @@ def require_known(options: Iterable[str], function: Callable[..., object], what:
 
 
 def weigh_effectively(rows: BinaryRows) -> BinaryRows:
-    """The same rows, with weights that add up to (Σw)²/Σw², the rows of equal weight they are worth."""
+    """The same rows, with weights that add up to the effective number of rows, (Σw)²/Σw²."""
     if rows.weight is None or (rows.weight == rows.weight[0]).all():
         return replace(rows, weight=None)
     return replace(rows, weight=rows.weight * float(rows.weight.sum() / (rows.weight @ rows.weight)))
@@ -224,7 +224,7 @@ def parse_binary(
     pos_label: object = None,
     classes: ArrayLike | None = None,
 ) -> BinaryRows:
-    """Parse outcomes and predictions of two classes; rows of weight zero are absent, and weights of one are none."""
+    """Parse outcomes and predictions of two classes; rows of weight zero are dropped."""
     require_one_model(y_proba)
     sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
     require_two_classes(sample.k)

@@ -1,4 +1,4 @@
-"""Curves of decisions: net benefit at every threshold, the ROC curve, and where the scores lie."""
+"""Net benefit at every threshold, the ROC curve, and the distribution of scores."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, freeze
 from scoreprism._kernels.isotonic import isotonic_blocks, pool_ties
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import BinaryRows, Curve, parse_binary
-from scoreprism.curves._murphy_curve import parse_thresholds, sides_and_squares
+from scoreprism.curves._murphy_curve import parse_thresholds, sum_sides_and_squares
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -48,7 +48,7 @@ class ScoreDistribution(Curve):
     def _points(self) -> dict[str, FloatArray]:
         return {"low": self.edges[:-1], "high": self.edges[1:], "events": self.events, "others": self.others}
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         return f"histogram in {self.events.shape[0]} bins"
 
 
@@ -89,14 +89,14 @@ def histogram(rows: BinaryRows, count: int, name: str | None = None) -> ScoreDis
     """Histogram of parsed rows."""
     edges = np.linspace(0.0, 1.0, count + 1)
     cell = np.minimum((rows.score * count).astype(np.intp), count - 1)
-    # the product is rounded: 0.58 · 50 is below 29, though 0.58 is the edge itself
+    # the product is rounded: 0.58 · 50 is below 29, although 0.58 is the edge itself
     cell += (rows.score >= edges[cell + 1]) & (cell < count - 1)
     cell -= rows.score < edges[cell]
     share = rows.weights / rows.total
     events = np.bincount(cell, share * rows.y, count).astype(np.float64)
     others = np.bincount(cell, share * (1.0 - rows.y), count).astype(np.float64)
     return ScoreDistribution(
-        name=name, n=rows.n, _backend=rows.backend, edges=frozen(edges), events=frozen(events), others=frozen(others)
+        name=name, n=rows.n, _backend=rows.backend, edges=freeze(edges), events=freeze(events), others=freeze(others)
     )
 
 
@@ -120,7 +120,7 @@ class NetBenefit(Curve):
     act_on_all : array of shape (m,)
         The same for acting on everyone.
     low, high : array of shape (m,)
-        Ends of the interval of the benefit at each threshold by itself; NaN for a single row.
+        Ends of the pointwise interval of the benefit; NaN for a single row.
     confidence_level : float
         Confidence level.
     rate : float
@@ -144,7 +144,7 @@ class NetBenefit(Curve):
         ends = {"low": self.low, "high": self.high}
         return {"threshold": self.thresholds, "benefit": self.benefit, **ends, "act_on_all": self.act_on_all}
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         return f"net benefit, event rate {self.rate:.4f}"
 
 
@@ -161,9 +161,9 @@ def net_benefit(
     name: str | None = None,
 ) -> NetBenefit:
     r"""
-    The decision curve: net benefit of acting when the predicted probability exceeds θ (Vickers & Elkin 2006).
+    Decision curve: net benefit of acting when the predicted probability exceeds θ (Vickers & Elkin 2006).
 
-    It is the Murphy curve in another unit: :math:`\mathrm{NB}(\theta) = \pi - \ell_\theta/(1-\theta)` with the event
+    It is the Murphy curve in other units: :math:`\mathrm{NB}(\theta) = \pi - \ell_\theta/(1-\theta)` with the event
     rate :math:`\pi`. A prediction equal to θ is not acted on.
 
     Parameters
@@ -187,31 +187,33 @@ def net_benefit(
     """
     confidence = parse_confidence(confidence_level)
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
-    theta = usual_thresholds(rows.rate) if thresholds is None else np.unique(parse_thresholds(thresholds))
+    theta = choose_thresholds(rows.rate) if thresholds is None else np.unique(parse_thresholds(thresholds))
     if theta[-1] == 1.0:
         refuse("thresholds of net benefit must be below 1", "1", "There a false alarm would weigh infinitely.")
     odds = theta / (1.0 - theta)
-    true, false, error = _acted_on(rows, theta, odds)
+    true, false, error = _measure_actions(rows, theta, odds)
     benefit = true - odds * false
     reach = quantile(confidence, two_sided=True) * error
     if rows.n == 1:
         reach[:] = np.nan
     return NetBenefit(
-        name=name, n=rows.n, _backend=rows.backend, thresholds=frozen(theta), benefit=frozen(benefit),
-        act_on_all=frozen(rows.rate - odds * (1.0 - rows.rate)), low=frozen(benefit - reach),
-        high=frozen(benefit + reach), confidence_level=confidence, rate=rows.rate,
+        name=name, n=rows.n, _backend=rows.backend, thresholds=freeze(theta), benefit=freeze(benefit),
+        act_on_all=freeze(rows.rate - odds * (1.0 - rows.rate)), low=freeze(benefit - reach),
+        high=freeze(benefit + reach), confidence_level=confidence, rate=rows.rate,
     )  # fmt: skip
 
 
-def usual_thresholds(rate: float) -> FloatArray:
+def choose_thresholds(rate: float) -> FloatArray:
     """Every percent; for rare events also fine steps around their rate, where decisions about them are made."""
     percents = np.arange(1, 100) / 100
     return percents if rate >= 0.05 else np.union1d(percents, np.linspace(0.0, 5.0 * rate, 101)[1:])
 
 
-def _acted_on(rows: BinaryRows, theta: FloatArray, odds: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _measure_actions(
+    rows: BinaryRows, theta: FloatArray, odds: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Share of events and of non-events above each threshold, and the standard error of the net benefit."""
-    mass, squares = sides_and_squares(rows, theta)
+    mass, squares = sum_sides_and_squares(rows, theta)
     share = rows.weights / rows.total
     true, false = np.maximum(rows.rate - mass[0], 0.0), mass[1]
     hits, alarms = np.maximum(float(share**2 @ rows.y) - squares[0], 0.0), squares[1]
@@ -263,7 +265,7 @@ class RocCurve(Curve):
     def _points(self) -> dict[str, FloatArray]:
         return {"fpr": self.fpr, "tpr": self.tpr, "threshold": self.thresholds}
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         return f"area {self.auc:.4f}, under the convex hull {self.hull_auc:.4f}"
 
 
@@ -274,8 +276,8 @@ def _climb(others: FloatArray, events: FloatArray) -> tuple[FloatArray, FloatArr
     return false / false[-1], true / true[-1]
 
 
-def _corners(x: FloatArray, y: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Points at which a path turns: those between two steps in the same direction can go without a trace."""
+def _find_corners(x: FloatArray, y: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether the path turns at each point; points between two steps in the same direction are redundant."""
     dx, dy = np.diff(x), np.diff(y)
     straight = ((dx[:-1] == 0) & (dx[1:] == 0)) | ((dy[:-1] == 0) & (dy[1:] == 0))
     return np.concatenate([[True], ~straight, [True]])
@@ -315,11 +317,11 @@ def roc_curve(
         refuse(rule, "one of the two only", "Pass rows of both classes.")
     pooled = pool_ties(rows.score, rows.y, rows.weight)
     fpr, tpr = _climb(pooled.weight - pooled.events, pooled.events)
-    kept = _corners(fpr, tpr)
+    corners = _find_corners(fpr, tpr)
     blocks = isotonic_blocks(pooled.weight, pooled.events)
     hull_fpr, hull_tpr = _climb(blocks.weight - blocks.events, blocks.events)
     return RocCurve(
-        name=name, n=rows.n, _backend=rows.backend, fpr=frozen(fpr[kept]), tpr=frozen(tpr[kept]),
-        thresholds=frozen(np.append(np.inf, pooled.score[::-1])[kept]), auc=float(np.trapezoid(tpr, fpr)),
-        hull_fpr=frozen(hull_fpr), hull_tpr=frozen(hull_tpr), hull_auc=float(np.trapezoid(hull_tpr, hull_fpr)),
+        name=name, n=rows.n, _backend=rows.backend, fpr=freeze(fpr[corners]), tpr=freeze(tpr[corners]),
+        thresholds=freeze(np.append(np.inf, pooled.score[::-1])[corners]), auc=float(np.trapezoid(tpr, fpr)),
+        hull_fpr=freeze(hull_fpr), hull_tpr=freeze(hull_tpr), hull_auc=float(np.trapezoid(hull_tpr, hull_fpr)),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The most that miscalibration costs a decision maker, whatever the threshold, and the cells that bound it."""
+"""The most that miscalibration costs at any decision threshold, and the cells of scores that bound it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from scoreprism.curves._murphy_decomposition import MurphyDecomposition
 
 
-#: Rows of one score that are a cell by themselves, and the share of all rows that they must be.
+#: A score with at least this many rows, and at least this share of all rows, is a cell of its own.
 _TIED, _TIED_SHARE = 5, 1.0 / 1024.0
-#: Cells of neighbouring scores at most; a cell holds √n rows while they are fewer.
+#: At most this many cells of neighbouring scores; with fewer, a cell holds √n rows.
 _CELLS = 512
-#: Beside the edges of cells the bound is looked at in these steps of the threshold.
+#: Thresholds at which the bound is evaluated besides the edges of cells.
 _STEPS = np.arange(1, 200) / 200
-#: Rows in A that a design effect needs.
+#: Fewest rows in A from which a design effect is estimated.
 _ENOUGH = 30
-#: Entries of a matrix (thresholds × cells) that are handled at a time.
+#: Entries of a matrix (thresholds × cells) processed at a time.
 _BLOCK = 1 << 20
 
 
@@ -39,7 +39,7 @@ class DecisionRows:
     groups: IntArray | None = None
 
     def cells(self, theta: FloatArray) -> DecisionCells:
-        """Cells of neighbours: of every score that many rows share, and of some √n rows else."""
+        """Cut the scores into cells: one for each score that many rows share, the others of about √n rows."""
         score, share = self.score, self.share
         event, other = share * self.y, share * (1 - self.y)
         points, columns = pool_rows(score, np.ones(score.size), event, other, share * event, share * other)
@@ -58,7 +58,7 @@ class DecisionRows:
         return replace(cells, inflation=_design_effect(cells, self, theta, self.groups))
 
     def has_same_order(self, other: DecisionRows) -> bool:
-        """Whether each score is a strictly increasing function of the other: then both have the same C."""
+        """Whether the two scores are strictly increasing functions of each other, so that both have the same C."""
         order = np.argsort(self.score, kind="stable")
         steps, others = np.diff(self.score[order]), np.diff(other.score[order])
         return bool(np.array_equal(steps > 0.0, others > 0.0) and (others >= 0.0).all())
@@ -86,42 +86,42 @@ class DecisionCells:
     Cells of neighbouring scores, and the outcomes in them.
 
     Miscalibration costs :math:`r(\theta) = \max_A P f_A` at the threshold θ, where A is a set of scores at which one
-    decides the other way than the score says, and :math:`f_A` what a row gains by that: :math:`y - \theta` below θ
+    decides against the score, and :math:`f_A` what a row gains by that: :math:`y - \theta` below θ
     and :math:`\theta - y` above. For a fixed A, :math:`P_n f_A + z\,s_A` bounds its gain. So the largest of these
     over all unions of cells bounds :math:`r(\theta)` with the same confidence, whichever union is the best one: no
     correction for the search is needed, and none for looking at every threshold, as the largest r is reached at a
     fixed one. It is an upper bound as far as C crosses θ between cells and not within them.
     """
 
-    low: FloatArray  # (m,): first score of each part: a cell, cut at the thresholds that are looked at
+    low: FloatArray  # (m,): first score of each part of a cell; cells are cut at the evaluated thresholds
     high: FloatArray  # (m,): its last score
     begin: IntArray  # (cells,): first part of each cell
     end: IntArray  # (cells,): the part after its last
     mass: FloatArray  # (2, m + 1): sums over the parts before: shares of the weight of events and of others
     squares: FloatArray  # (2, m + 1): the same of squared shares
-    inflation: float = 1.0  # what dependence within clusters makes of variances
+    inflation: float = 1.0  # factor of variances for dependence within groups
 
     @property
     def edges(self) -> tuple[FloatArray, IntArray]:
         """
-        Thresholds that the largest loss may be at, and how many parts lie at or below them.
+        Thresholds at which the loss can be largest, and how many parts lie at or below them.
 
-        Between two scores the bound is convex in θ: its ends suffice, of which the upper one is a limit.
+        Between two scores the bound is convex in θ, so the ends suffice; the upper end is a limit.
         """
         size = np.arange(self.low.size + 1)
         return np.concatenate([self.high, self.low]), np.concatenate([size[1:], size[:-1]])
 
     def place(self, theta: FloatArray) -> IntArray:
-        """Parts at or below thresholds, at which the cells were cut."""
+        """Count the parts at or below thresholds at which the cells are cut."""
         return np.searchsorted(self.high, theta, side="right")
 
     def plugin(self, theta: FloatArray) -> FloatArray:
-        """What deciding by the event rates of cells would have gained on these rows."""
+        """The gain on these rows from deciding by the event rates of cells."""
         gain, _ = self._moves(theta, self.place(theta))
         return np.asarray(np.maximum(gain, 0.0).sum(axis=1))
 
     def upper(self, theta: FloatArray, confidence_level: float, place: IntArray | None = None) -> FloatArray:
-        """Upper bound of the loss from miscalibration, at each threshold by itself."""
+        """Pointwise upper bound of the loss from miscalibration."""
         where = self.place(theta) if place is None else place
         step = max(_BLOCK // (2 * self.begin.size), 1)
         blocks = range(0, theta.size, step)
@@ -132,13 +132,13 @@ class DecisionCells:
         """
         The largest gain plus z standard errors over all unions of cells.
 
-        Of all A with the same variance the best one takes cells by their gain per variance, so only these are tried,
-        with a share of the last cell. Events may be so few that they are not yet seen: the terms in (1 − 2θ) are those
+        Among all A of equal variance the best takes cells in order of gain per variance, so only these are tried,
+        with a share of the last cell. Rare events may not have been observed yet: the terms in (1 − 2θ) are those
         of Wilson's interval.
         """
         gain, variance = self._moves(theta, place)
         variance *= self.inflation
-        ratio = np.divide(gain, variance, out=np.zeros_like(gain), where=variance > 0.0)  # 0: an empty part of a cell
+        ratio = np.divide(gain, variance, out=np.zeros_like(gain), where=variance > 0.0)  # empty parts get 0
         order = np.argsort(-ratio, axis=1)
         gain, variance, ratio = (np.take_along_axis(part, order, axis=1) for part in (gain, variance, ratio))
         skew = 0.5 * z * np.abs(1.0 - 2.0 * theta) * self.inflation * self.squares[:, -1].sum()
@@ -152,7 +152,7 @@ class DecisionCells:
         return np.asarray(np.maximum(reach.max(axis=1), 0.0) + z * skew)
 
     def _moves(self, theta: FloatArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Of each cell, below and above each threshold: the gain from deciding the other way, and its variance."""
+        """Gain from deciding the other way, and its variance, of each cell below and above each threshold."""
         middle = np.clip(place[:, None], self.begin, self.end)
         cost = np.stack([1.0 - theta, theta])[:, :, None]
         gains, variances = [], []
@@ -165,7 +165,7 @@ class DecisionCells:
 
 
 def _starts(rows: FloatArray) -> IntArray:
-    """First distinct score of every cell: scores that many rows share are alone, runs of others are cut evenly."""
+    """First distinct score of every cell: frequent scores are cells of their own, runs of the others are cut evenly."""
     n = rows.sum()
     alone = rows >= max(_TIED, _TIED_SHARE * n)
     before = np.cumsum(rows) - rows
@@ -180,7 +180,7 @@ def _starts(rows: FloatArray) -> IntArray:
 
 
 def _design_effect(cells: DecisionCells, rows: DecisionRows, theta: FloatArray, groups: IntArray) -> float:
-    """How many times the variance of independent rows clusters have, at the worst threshold; at least 1."""
+    """Ratio of the variance of grouped rows to that of independent rows, at the worst threshold; at least 1."""
     y, share, home = rows.y, rows.share, np.searchsorted(cells.high, rows.score)
     cell = np.searchsorted(cells.begin, home, side="right") - 1
     worst = 1.0
@@ -209,7 +209,7 @@ class DecisionLoss(Record):
     The largest loss from miscalibration over all decision thresholds.
 
     Made by `decision_loss` and by `MurphyDecomposition.decision_loss`. At the threshold θ a false alarm costs θ and a
-    miss 1 − θ; what is given is how much less a decision by C = P(Y|S) would cost on average than one by S.
+    miss 1 − θ; the loss is how much less a decision by C = P(Y|S) would cost on average than one by S.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class DecisionLoss(Record):
     confidence_level : float
         Its confidence level, one-sided.
     cdl, cdl_bound : float
-        Estimate and upper bound of the calibration decision loss of Hu & Wu (2024): the most that is lost in any
+        Estimate and upper bound of the calibration decision loss of Hu & Wu (2024): the largest loss in any
         decision problem, with any number of actions, whose payoffs lie in [0, 1].
     n : int
         Number of rows with weight.
@@ -263,8 +263,8 @@ class DecisionLoss(Record):
         return f"DecisionLoss({who}{self.value:.2g}{more} at threshold {self.threshold:.2g}, {sure})"
 
 
-def largest_loss(curve: MurphyDecomposition, confidence_level: float) -> DecisionLoss:
-    """The largest reliability of a curve, looked for at its thresholds and at the edges of the cells of scores."""
+def find_largest_loss(curve: MurphyDecomposition, confidence_level: float) -> DecisionLoss:
+    """The largest reliability of a curve over its thresholds and the edges of the cells of scores."""
     if curve._cells is None:  # the rows are the whole population: nothing is uncertain
         line = curve._lines[0].at
         theta = np.union1d(curve.theta, np.concatenate([line, np.nextafter(line, 0.0)]))
@@ -278,15 +278,15 @@ def largest_loss(curve: MurphyDecomposition, confidence_level: float) -> Decisio
     return _make_result(curve, theta, np.maximum(curve.at(theta)[:, 0], 0.0), at, upper, confidence_level)
 
 
-def largest_difference(
+def find_largest_difference(
     curve: MurphyDecomposition, baseline: MurphyDecomposition, confidence_level: float
 ) -> DecisionLoss:
     """
-    The largest difference of two reliabilities, at the thresholds of the curves.
+    The largest difference of two reliabilities over the thresholds of the curves.
 
     Scores in the same order share C, so that the difference is that of the losses of the scores themselves, row by
-    row. Else the upper bound of one less the lower bound of the other: as sd(f − g) ≤ sd f + sd g, each may have the
-    level of the difference.
+    row. Otherwise it is the upper bound of one minus the lower bound of the other: since sd(f − g) ≤ sd f + sd g, each
+    may have the level of the difference.
     """
     theta, z = curve.theta, quantile(confidence_level, two_sided=False)
     rows, others = curve._rows, baseline._rows
@@ -314,20 +314,20 @@ def _make_result(
     baseline: MurphyDecomposition | None = None,
 ) -> DecisionLoss:
     best = int(np.argmax(values))
-    value, cdl = float(values[best]), of_bounded_payoffs(theta, values)
+    value, cdl = float(values[best]), find_payoff_loss(theta, values)
     return DecisionLoss(
         value=value, threshold=float(theta[best]), bound=max(float(upper.max()), value),
-        confidence_level=confidence_level, cdl=cdl, cdl_bound=max(of_bounded_payoffs(at, upper), cdl),
+        confidence_level=confidence_level, cdl=cdl, cdl_bound=max(find_payoff_loss(at, upper), cdl),
         n=curve.n, name=curve.name, baseline=None if baseline is None else baseline.name or "",
     )  # fmt: skip
 
 
-def of_bounded_payoffs(theta: FloatArray, loss: FloatArray) -> float:
+def find_payoff_loss(theta: FloatArray, loss: FloatArray) -> float:
     r"""
-    The most that is lost in a decision problem with payoffs in [0, 1], from the losses at all thresholds.
+    The largest loss in a decision problem with payoffs in [0, 1], from the losses at all thresholds.
 
     A problem is a mixture w of thresholds, and its payoffs lie in [0, 1] if :math:`\int(1-\theta)\,dw` and
-    :math:`\int\theta\,dw` are at most 1 (what is at stake if the event occurs, and if not). The largest
+    :math:`\int\theta\,dw` are at most 1 (the stakes if the event occurs, and if not). The largest
     :math:`\int r\,dw` under these is twice the least concave function above r, at ½: two thresholds suffice, one on
     each side of ½. One threshold alone loses :math:`r(\theta)/\max(\theta, 1-\theta)`, the V-shaped scores of Hu & Wu.
     """

@@ -9,14 +9,14 @@ import numpy as np
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
 from scoreprism._core.numerics import weighted_quantiles
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, freeze
 from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import Curve, require_one_model, require_two_classes
 from scoreprism.decomposition import Chain
 from scoreprism.losses import Brier
 
-#: Quantiles of Q that are kept of every bin.
+#: Quantiles of Q in every bin.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -26,8 +26,8 @@ class GroupingCurve(Curve):
     Spread of Q̂ = P(Y | X) within level sets of the score.
 
     Made by `grouping_curve`. If rows of equal scores had equal chances, the spread would be zero and no better
-    model could be made from these features. Quantiles show the fitted law as it is, noise included; `variance`, the
-    grouping term of the Brier loss inside the bin, is corrected for that noise.
+    model could be made from these features. Quantiles are those of the fitted probabilities, noise included;
+    `variance`, the grouping term of the Brier loss inside the bin, is corrected for that noise.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class GroupingCurve(Curve):
     quantiles : array of shape (bins, 5)
         5, 25, 50, 75 and 95 % quantiles of Q̂.
     variance : array of shape (bins,)
-        Mean squared distance of Q from C, debiased; may be negative where it is noise.
+        Mean squared distance of Q from C, debiased; noise may make it negative.
     low, high : array of shape (bins,)
         Ends of its interval; NaN for a bin of one row.
     confidence_level : float
@@ -72,16 +72,16 @@ class GroupingCurve(Curve):
         return np.sqrt(np.maximum(self.variance, 0.0))
 
     def _points(self) -> dict[str, FloatArray]:
-        shown = {f"q{100 * level:02.0f}": self.quantiles[:, i] for i, level in enumerate(QUANTILES)}
+        quantiles = {f"q{100 * level:02.0f}": self.quantiles[:, i] for i, level in enumerate(QUANTILES)}
         ends = {"variance": self.variance, "low": self.low, "high": self.high}
-        return {"score": self.x, "calibrated": self.calibrated, **shown, **ends, "mass": self.mass}
+        return {"score": self.x, "calibrated": self.calibrated, **quantiles, **ends, "mass": self.mass}
 
     @classmethod
     def from_chain(
         cls, chain: Chain, *, n_bins: int = 10, confidence_level: float = 0.95, name: str | None = None
     ) -> GroupingCurve:
         """
-        From a chain, fitted or built from probabilities of your own.
+        The curve of a chain, fitted or built from given probabilities.
 
         Parameters
         ----------
@@ -105,17 +105,17 @@ class GroupingCurve(Curve):
         if len(chain.levels) != 3:
             rule = "a grouping curve must have the levels S, C and Q"
             refuse(rule, ", ".join(chain.level_names), "Pass `X` or `q`=, and no further levels.")
-        cell, n_cells = _cells(chain, count)
-        cells = [_cell(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
+        cell, n_cells = _assign_bins(chain, count)
+        cells = [_summarise_bin(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
         x, calibrated, mass, variance, low, high = np.array([line for line, _ in cells]).T
         return cls(
-            name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=frozen(x),
-            calibrated=frozen(calibrated), quantiles=frozen(np.array([line for _, line in cells])),
-            variance=frozen(variance), low=frozen(low), high=frozen(high), confidence_level=confidence,
-            mass=frozen(mass / mass.sum()),
+            name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=freeze(x),
+            calibrated=freeze(calibrated), quantiles=freeze(np.array([line for _, line in cells])),
+            variance=freeze(variance), low=freeze(low), high=freeze(high), confidence_level=confidence,
+            mass=freeze(mass / mass.sum()),
         )  # fmt: skip
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         return "spread of P(Y | X) among rows of similar scores"
 
 
@@ -130,7 +130,7 @@ def grouping_curve(
     **options: Any,
 ) -> GroupingCurve:
     """
-    How far P(Y | X) spreads among rows of similar scores: what the score does not know of its features.
+    How far P(Y | X) spreads among rows of similar scores: what the score misses in the features.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def grouping_curve(
     n_bins : int, default=10
         Number of bins of scores of equal mass; equal scores stay together.
     confidence_level : float, default=0.95
-        Confidence level of the interval in each bin by itself.
+        Confidence level of the interval in each bin.
     name : str, optional
         The model.
     **options : object
@@ -172,8 +172,8 @@ def grouping_curve(
     return GroupingCurve.from_chain(chain, n_bins=count, confidence_level=confidence, name=name)
 
 
-def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
-    """Bins of equal mass; rows without weight get a number of their own, beyond the last."""
+def _assign_bins(chain: Chain, count: int) -> tuple[IntArray, int]:
+    """Assign rows to bins of equal mass; rows without weight get a number beyond the last bin."""
     score, sample = as_vector(chain.levels[0].law), chain.sample
     weight = np.ones(sample.n) if sample.weight is None else sample.weight
     codes = np.unique(score, return_inverse=True)[1]
@@ -187,9 +187,9 @@ def _cells(chain: Chain, count: int) -> tuple[IntArray, int]:
     return cells, int(used.size)
 
 
-def _cell(chain: Chain, rows: IntArray, confidence_level: float) -> tuple[list[float], FloatArray]:
-    """Of one bin: mean score, mean of C, mass, debiased variance and its interval; then quantiles of Q."""
-    part = chain._taken(rows)
+def _summarise_bin(chain: Chain, rows: IntArray, confidence_level: float) -> tuple[list[float], FloatArray]:
+    """Mean score, mean of C, mass, debiased variance and its interval in one bin; then quantiles of Q."""
+    part = chain._take_checked(rows)
     score, calibrated, fine = (as_vector(one.law) for one in part.levels)
     weight = np.ones(rows.size) if part.sample.weight is None else part.sample.weight
     grouping = part.decompose_at(Brier(), "debiased", None)

@@ -1,4 +1,4 @@
-"""The isotonic reliability curve (CORP) on rows ranked once, and its consistency band from redrawn outcomes."""
+"""The isotonic reliability curve (CORP) of rows sorted once, and its bands."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.isotonic import isotonic_blocks, isotonic_ladder, run_starts
-from scoreprism.curves._bands import Ask, Band
+from scoreprism.curves._bands import Band, BandRequest
 from scoreprism.curves._curve import BinaryRows, RowCells
 from scoreprism.curves._likelihood_band import likelihood_band
 from scoreprism.curves._multiscale_band import multiscale_band
 from scoreprism.curves._smooth_curves import SplineCurve
 
-#: Variance of the number of events in a cell: enough for a normal law, and far less than in a block of the fit.
+#: Variance of the number of events in a cell: enough for a normal approximation, far less than in a block of the fit.
 _VARIANCE = 12.0
-#: Variance of the events at either end that are redrawn score by score: blocks are small there.
+#: Variance of the events at either end that are redrawn score by score, because blocks are small there.
 _ENDS = 48.0
-#: Cells are worth their error from this total variance on: a fit then has blocks of hundreds of cells.
+#: Total variance from which cells are used: the blocks of a fit then span hundreds of cells.
 _WORTHWHILE = 10_000.0
 
 
-def redraw_cells(score: FloatArray, count: IntArray, at: IntArray) -> Callable[[Rng], FloatArray]:
+def make_cell_redraw(score: FloatArray, count: IntArray, at: IntArray) -> Callable[[Rng], FloatArray]:
     """
-    The isotonic fit, at some scores, of outcomes that a stream draws; cells of neighbours are redrawn as one.
+    A function that fits outcomes drawn from a stream isotonically, redrawing cells of neighbouring scores as one.
 
-    The ends are left score by score. In between, cells are as wide as it takes for the number of events in them to have
-    a variance of 12: its law (Poisson-binomial) is then nearly normal, with mean Σs and variance Σs(1 − s). A block of
-    the isotonic fit holds hundreds of such cells.
+    At the ends every score is redrawn. In between, cells are so wide that the number of events in them has
+    a variance of 12: its distribution (Poisson-binomial) is then nearly normal, with mean Σs and variance Σs(1 − s). A
+    block of the isotonic fit holds hundreds of such cells.
     """
     start = _starts(count * score * (1.0 - score))
     rows = np.add.reduceat(count, start)
@@ -42,7 +42,7 @@ def redraw_cells(score: FloatArray, count: IntArray, at: IntArray) -> Callable[[
     some = ~one & ~many  # several rows of one score
     home = np.searchsorted(start, at, side="right") - 1
 
-    def redrawn(rng: Rng) -> FloatArray:
+    def redraw(rng: Rng) -> FloatArray:
         events = np.empty(rows.shape[0])
         events[one] = rng.random(int(one.sum())) < mean[one]
         if some.any():
@@ -52,11 +52,11 @@ def redraw_cells(score: FloatArray, count: IntArray, at: IntArray) -> Callable[[
         blocks = isotonic_blocks(rows.astype(np.float64), events)
         return np.asarray(np.repeat(blocks.value, blocks.stop - blocks.start)[home])
 
-    return redrawn
+    return redraw
 
 
 def _starts(variance: FloatArray) -> IntArray:
-    """First score of every cell: score by score at both ends, then as many as have the variance of a cell."""
+    """First score of every cell: single scores at both ends, in between as many as have the variance of a cell."""
     reached = np.cumsum(variance)
     total = float(reached[-1])
     inside = (reached > _ENDS) & (reached - variance < total - _ENDS)
@@ -67,11 +67,11 @@ def _starts(variance: FloatArray) -> IntArray:
 
 # ── the curve and its band ────────────────────────────────────────────────────────────────────────
 
-#: Scores at most at which a band is given: half of them even among the scores, half even on the axis.
+#: At most this many points of a band: half evenly spaced among the scores, half evenly spaced on the axis.
 _POINTS = 500
 
 
-class Sorted(RowCells):
+class RankedRows(RowCells):
     """Rows in order of score; a cell is a distinct score."""
 
     @cached_property
@@ -79,8 +79,8 @@ class Sorted(RowCells):
         """Distinct scores, increasing."""
         return self.rows.score[self.first]
 
-    def grid(self) -> IntArray:
-        """Which of the distinct scores a band is given at."""
+    def choose_points(self) -> IntArray:
+        """Choose the distinct scores at which the band is computed."""
         count = self.first.shape[0]
         if count <= _POINTS:
             return np.arange(count)
@@ -89,8 +89,8 @@ class Sorted(RowCells):
         by_score = np.searchsorted(distinct, np.linspace(distinct[0], distinct[-1], _POINTS // 2 + 2)[1:-1])
         return np.unique(np.concatenate([by_rank, by_score]))
 
-    def stretches(self, event: NDArray[np.bool_]) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Start, weight and events of stretches on which the share of events nowhere rises, which PAV pools anyway."""
+    def find_stretches(self, event: NDArray[np.bool_]) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Start, weight and events of stretches without a rise in the share of events, which PAV pools anyway."""
         if self.first.shape[0] < self.rows.n:  # some scores are tied
             events = self.sums(event)
             rate = events / self.weight
@@ -104,16 +104,16 @@ class Sorted(RowCells):
         start = segment[lead::2]
         return np.concatenate([[0], start]) if lead else start, pairs.sum(axis=1), pairs[:, 0].copy()
 
-    def fitted(self, event: NDArray[np.bool_], at: IntArray) -> FloatArray:
-        """The isotonic fit at some distinct scores."""
-        start, weight, events = self.stretches(event)
+    def fit_at(self, event: NDArray[np.bool_], at: IntArray) -> FloatArray:
+        """The isotonic fit at the distinct scores numbered `at`."""
+        start, weight, events = self.find_stretches(event)
         blocks = isotonic_blocks(weight, events)
         value: FloatArray = blocks.value[np.searchsorted(start[blocks.start], at, side="right") - 1]
         return value
 
 
 def isotonic_points(rows: BinaryRows) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """First and last score of every block (once where they are the same), the rate and the share of mass there."""
+    """First and last score of every block (once if equal), with the block's event rate and share of mass."""
     ladder = isotonic_ladder(rows.score, rows.y, rows.weight)
     ends = np.column_stack([ladder.first, ladder.last]).ravel()
     is_shown = np.column_stack([np.ones(ladder.first.size, dtype=bool), ladder.last > ladder.first]).ravel()
@@ -121,29 +121,30 @@ def isotonic_points(rows: BinaryRows) -> tuple[FloatArray, FloatArray, FloatArra
     return ends[is_shown], np.repeat(ladder.value, 2)[is_shown], np.repeat(share, 2)[is_shown]
 
 
-def isotonic_band(rows: BinaryRows, ask: Ask) -> Band:
+def isotonic_band(rows: BinaryRows, request: BandRequest) -> Band:
     """The band of the isotonic curve."""
-    ranked = Sorted.rank(rows)
-    at = ranked.grid()
+    ranked = RankedRows.rank(rows)
+    at = ranked.choose_points()
     x = ranked.distinct[at]
-    if ask.kind == "consistency":
-        many = float((rows.score * (1.0 - rows.score)).sum()) >= _WORTHWHILE  # cells save time and change nothing
+    if request.kind == "consistency":
+        many = float((rows.score * (1.0 - rows.score)).sum()) >= _WORTHWHILE  # cells then save time at no visible cost
         if ranked.rows.weight is None and many:
             count = np.diff(ranked.first, append=rows.n)
-            return Band(x, *ask.around(ask.draws(redraw_cells(ranked.distinct, count, at))))
+            return Band(x, *request.enclose(request.redraw_curves(make_cell_redraw(ranked.distinct, count, at))))
 
-        def redrawn(rng: Rng) -> FloatArray:
-            return ranked.fitted(draw_events(rng, ranked.rows.score), at)
+        def redraw(rng: Rng) -> FloatArray:
+            return ranked.fit_at(draw_events(rng, ranked.rows.score), at)
 
-        return Band(x, *ask.around(ask.draws(redrawn)))
+        return Band(x, *request.enclose(request.redraw_curves(redraw)))
     weight, events = ranked.weight, ranked.sums(ranked.rows.y)
-    if x.size == 1:  # one binomial rate; what holds at once, at all scores, keeps its level at every rate
+    if x.size == 1:  # one binomial rate; a uniform band must keep its level at every rate
         return Band(
-            x, *rate_interval(events, weight, ask.confidence_level, "clopper-pearson" if ask.uniform else "mid-p")
+            x,
+            *rate_interval(events, weight, request.confidence_level, "clopper-pearson" if request.uniform else "mid-p"),
         )
     pilot = SplineCurve(rows, ranked.distinct).y
-    low, high = likelihood_band(weight, events, pilot, at, ask)
-    if not ask.uniform:
+    low, high = likelihood_band(weight, events, pilot, at, request)
+    if not request.uniform:
         return Band(x, low, high)
-    below, above = multiscale_band(weight, events, pilot, at, ask)
+    below, above = multiscale_band(weight, events, pilot, at, request)
     return Band(x, np.minimum(below, low), np.maximum(above, high))

@@ -12,7 +12,7 @@ from scoreprism._core.numerics import TINY
 from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks
-from scoreprism.curves._bands import Ask, mass_cells, pure_cutoff, redraw_rates, upper_end
+from scoreprism.curves._bands import BandRequest, cut_cells, find_upper_end, pure_cutoff, redraw_rates
 
 #: Values of θ, even in arcsin √θ, between which the ratio is interpolated.
 _THETAS = 801
@@ -35,15 +35,15 @@ _LIMIT = np.array(
         (0.999, 6.2958),
     ]
 )
-#: Factor of the redrawn quantile: the pilot is noisy too, and less flat than what is flat. Without it, simulated
+#: Factor of the redrawn quantile: the pilot is noisy too, and rises where the curve is flat. Without it, simulated
 #: coverage of 90 % bands is .84 to .90; with 1.15, .86 to .95.
 _ALLOWANCE = 1.1
-#: Scores at most at which the quantile of the ratio is found.
+#: At most this many scores at which the quantile of the ratio is computed.
 _PLACES = 40
 
 
 def likelihood_band(
-    weight: FloatArray, events: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask
+    weight: FloatArray, events: FloatArray, pilot: FloatArray, at: IntArray, request: BandRequest
 ) -> tuple[FloatArray, FloatArray]:
     """
     Intervals for the curve at some scores.
@@ -52,11 +52,11 @@ def likelihood_band(
     scores after j, cut from below. It equals θ between a, where the path of events − θ·rows up to j is lowest, and b,
     where it is lowest beyond j, and is the free fit of [0, a) and of [b, m) on the rest.
 
-    Where the curve rises through many scores the ratio has the limit 𝔻 of Banerjee and Wellner (2001), whatever the
-    curve. Where it is flat, or where all rows have a few scores, it has others (with one score, χ²). So we redraw it
+    Where the curve rises through many scores the ratio has the limit 𝔻 of Banerjee and Wellner (2001) for every
+    curve. Where it is flat, or where all rows have a few scores, the limit differs (χ² with one score). So we redraw it
     under a smooth pilot, which makes the bootstrap of a monotone fit consistent (Sen, Banerjee and Woodroofe 2010).
-    Where no events follow at all, or nothing else comes before, redraws under a rate near 0 or 1 say nothing, and the
-    ratio has to pass that of the exact (mid-P) interval.
+    Where no events follow, or only events come before, redraws under a rate near 0 or 1 carry no information, and the
+    ratio must reach that of the exact (mid-P) interval.
     """
     cut = _cuts(weight, events, at)
     paths = Paths.of(np.add.reduceat(weight, cut[:-1]), np.add.reduceat(events, cut[:-1]))
@@ -64,11 +64,13 @@ def likelihood_band(
     theta = np.sin(np.linspace(0.0, np.pi / 2.0, _THETAS)) ** 2
     middles = [_middle(paths.events - value * paths.weight, place) for value in theta]
     ratio = np.array([paths.ratio(value, *middle) for value, middle in zip(theta, middles, strict=True)])
-    pure = np.array([paths.pure(*middle) for middle in middles])
+    pure = np.array([paths.is_pure(*middle) for middle in middles])
     blocks = isotonic_blocks(weight, events)
     value = blocks.value[np.searchsorted(blocks.start, at, side="right") - 1]
-    cutoff = _cutoff(weight, pilot, at, ask)
-    return _invert(theta, ratio, value, np.where(pure, np.maximum(cutoff, pure_cutoff(ask.confidence_level)), cutoff))
+    cutoff = _cutoff(weight, pilot, at, request)
+    return _invert(
+        theta, ratio, value, np.where(pure, np.maximum(cutoff, pure_cutoff(request.confidence_level)), cutoff)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,27 +84,27 @@ class Paths:
 
     @classmethod
     def of(cls, weight: FloatArray, events: FloatArray) -> Paths:
-        """Sum and fit; seen from behind, the non-events rise."""
+        """Sum and fit; in reverse order the share of non-events rises."""
         after = _prefix_likelihood(weight[::-1], (weight - events)[::-1])[::-1]
         total, happened = (np.concatenate([[0.0], np.cumsum(column)]) for column in (weight, events))
         return cls(total, happened, _prefix_likelihood(weight, events), after)
 
     def ratio(self, theta: FloatArray | float, low: IntArray, high: IntArray) -> FloatArray:
-        """Twice the log-likelihood that is lost when the fit is θ on the items from `low` to `high`."""
+        """Twice the log-likelihood lost when the fit is θ on the items from `low` to `high`."""
         total, happened = (sums[high] - sums[low] for sums in (self.weight, self.events))
         free = self.before[low] + self.after[high]
         lost: FloatArray = 2.0 * (self.before[-1] - free - _likelihood(happened, total, theta))
         return lost
 
-    def pure(self, low: IntArray, high: IntArray) -> NDArray[np.bool_]:
-        """Whether the items from `low` on have no events at all, or those up to `high` nothing else."""
+    def is_pure(self, low: IntArray, high: IntArray) -> NDArray[np.bool_]:
+        """Whether the items from `low` on have no events, or those up to `high` only events."""
         few = 1e-9 * self.weight[-1]
         none = self.events[-1] - self.events[low] <= few
         return np.asarray(none | (self.weight[high] - self.events[high] <= few))
 
 
 def _cuts(weight: FloatArray, events: FloatArray, at: IntArray) -> IntArray:
-    """Ends of stretches on which the share of events nowhere rises, and the chosen scores apart: PAV needs no more."""
+    """Ends of stretches without a rise in the share of events, with the chosen scores separate: PAV needs no more."""
     rate = events / weight
     marked = np.concatenate([[True], rate[1:] > rate[:-1], [True]])
     marked[at] = marked[at + 1] = True
@@ -141,7 +143,7 @@ def _prefix_likelihood(weight: FloatArray, events: FloatArray) -> FloatArray:
 
 
 def _middle(path: FloatArray, place: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the path is lowest up to each place, and where beyond it."""
+    """Where the path is lowest up to each place, and where it is lowest beyond."""
     index = np.arange(path.size)
     least = np.minimum.accumulate(path)
     low = np.maximum.accumulate(np.where(path == least, index, 0))[place]
@@ -151,9 +153,9 @@ def _middle(path: FloatArray, place: IntArray) -> tuple[IntArray, IntArray]:
     return low, high
 
 
-def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> FloatArray:
-    """The quantile of the ratio at each score, from redraws under the pilot in cells; interpolated between places."""
-    edge = mass_cells(weight)
+def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, request: BandRequest) -> FloatArray:
+    """The quantile of the ratio at each score, from redraws of cells under the pilot; interpolated between places."""
+    edge = cut_cells(weight)
     mass = np.add.reduceat(weight, edge[:-1])
     rate = np.add.reduceat(weight * pilot, edge[:-1]) / mass
     count = mass.shape[0]
@@ -161,17 +163,17 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
     theta, index = rate[place], np.arange(count + 1)
     early, late = index <= place[:, None], index > place[:, None]
 
-    def redrawn(rng: Rng) -> FloatArray:
+    def redraw(rng: Rng) -> FloatArray:
         paths = Paths.of(mass, mass * redraw_rates(rng, mass, rate))
         path = paths.events - theta[:, None] * paths.weight
         low, high = (np.where(side, path, np.inf).argmin(axis=1) for side in (early, late))
         return paths.ratio(theta, low, high)
 
-    ratios = np.sort(ask.draws(redrawn), axis=0)
-    limit = upper_end(ratios, ask.confidence_level)
+    ratios = np.sort(request.redraw_curves(redraw), axis=0)
+    limit = find_upper_end(ratios, request.confidence_level)
     cell = np.searchsorted(edge, at, side="right") - 1
     cutoff: FloatArray = np.maximum(
-        _ALLOWANCE * np.interp(cell, place, limit), np.interp(ask.confidence_level, *_LIMIT.T)
+        _ALLOWANCE * np.interp(cell, place, limit), np.interp(request.confidence_level, *_LIMIT.T)
     )
     return cutoff
 
@@ -179,7 +181,7 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask) -> Fl
 def _invert(
     theta: FloatArray, ratio: FloatArray, value: FloatArray, cutoff: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Where the ratio, which falls to 0 at the fitted value and rises again, passes the cutoff at this θ and score."""
+    """Where the ratio, which is 0 at the fitted value and rises on both sides, crosses the cutoff at each score."""
     chart = np.arcsin(np.sqrt(theta))
     middle = np.arcsin(np.sqrt(value))
     high = _crossing(chart, ratio, middle, cutoff)
@@ -193,10 +195,10 @@ def _crossing(chart: FloatArray, ratio: FloatArray, middle: FloatArray, cutoff: 
     first = np.where(beyond.any(axis=0), beyond.argmax(axis=0), chart.size - 1)
     columns = np.arange(middle.size)
     inside = np.maximum(first - 1, 0)
-    near = chart[inside] > middle  # else the fitted value itself is the last point inside
+    near = chart[inside] > middle  # otherwise the fitted value itself is the last point inside
     left = np.where(near, chart[inside], middle)
     before = np.where(near, ratio[inside, columns], 0.0)
     after, limit = ratio[first, columns], cutoff[first, columns]
-    # at θ = 0 or 1 the ratio may be infinite: the end of the scale then is the end of the interval
+    # at θ = 0 or 1 the ratio may be infinite: the interval then ends at the end of the scale
     share = np.where(np.isfinite(after) & (after > limit), (limit - before) / np.maximum(after - before, TINY), 1.0)
     return left + np.clip(share, 0.0, 1.0) * (chart[first] - left)

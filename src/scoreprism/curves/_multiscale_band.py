@@ -1,4 +1,4 @@
-"""A confidence band for all of an increasing curve: its mean over an interval bounds it on either side."""
+"""A uniform confidence band of an increasing curve: its mean over an interval bounds it on either side."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from scoreprism._core.numerics import EDGE, halve
 from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._findings.finding import Finding, announce
-from scoreprism.curves._bands import Ask, mass_cells, pull_in, pure_cutoff, redraw_rates, upper_end
+from scoreprism.curves._bands import BandRequest, cut_cells, find_upper_end, pull_in, pure_cutoff, redraw_rates
 
-#: Halvings on the way to the ends of an interval.
+#: Bisection steps to the ends of an interval.
 _HALVINGS = 50
-#: Added to the threshold because the pilot is noisy; a twentieth of it, or less.
+#: Added to the threshold because the pilot is noisy; at most a twentieth of it.
 _ALLOWANCE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Intervals of cells: from every cell on, of 1, 2, 3, 4, 6, 8, 12, 16, … cells."""
+    """Intervals of 1, 2, 3, 4, 6, 8, 12, 16, … cells, starting at every cell."""
 
     cells: FloatArray
     first: IntArray  # (m,): first cell
@@ -30,7 +30,7 @@ class Intervals:
 
     @classmethod
     def of(cls, cells: FloatArray) -> Intervals:
-        """All intervals of these lengths; `cells` are their (effective) rows."""
+        """All intervals of these lengths; `cells` holds the (effective) number of rows of each cell."""
         count = cells.shape[0]
         doubled = [2**i * j // 2 for i in range(12) for j in (2, 3)]
         lengths = sorted({1, count, *(length for length in doubled if length <= count)})
@@ -40,42 +40,42 @@ class Intervals:
 
     @cached_property
     def weight(self) -> FloatArray:
-        """Rows of each."""
+        """Rows of each interval."""
         return self.sums(self.cells)
 
     @cached_property
     def price(self) -> FloatArray:
-        """What short intervals pay for being many (Dümbgen and Spokoiny 2001)."""
+        """Penalty of short intervals for being many (Dümbgen and Spokoiny 2001)."""
         price: FloatArray = 2.0 * np.log(self.cells.sum() / self.weight)
         return price
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums of cells."""
+        """Sums of values of cells over each interval."""
         upto = np.concatenate([[0.0], np.cumsum(values)])
         sums: FloatArray = upto[self.last] - upto[self.first]
         return sums
 
 
 def multiscale_band(
-    weight: FloatArray, events: FloatArray, pilot: FloatArray, at: IntArray, ask: Ask
+    weight: FloatArray, events: FloatArray, pilot: FloatArray, at: IntArray, request: BandRequest
 ) -> tuple[FloatArray, FloatArray]:
     """
-    The band from intervals that all hold the mean of the curve over them with the probability asked for.
+    The band from bounds on the mean of the curve over intervals, which all hold with the required probability.
 
     An increasing curve is at most its mean over any interval to the right, and at least that of one to the left. The
     means are bounded where 2·rows·KL(share of events, mean) stays below κ + 2 log(all rows / rows); κ is the quantile
     of the largest excess over all intervals when outcomes are redrawn from the pilot, and at least what one exact
-    interval of outcomes of one kind needs.
+    interval of equal outcomes needs.
     """
-    edge = mass_cells(weight)
+    edge = cut_cells(weight)
     mass, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
     family = Intervals.of(mass)
-    mean = pull_in(np.add.reduceat(weight * pilot, edge[:-1]) / mass, mass, ask.confidence_level)
-    kappa = _threshold(family, mean, ask)
+    mean = pull_in(np.add.reduceat(weight * pilot, edge[:-1]) / mass, mass, request.confidence_level)
+    kappa = _threshold(family, mean, request)
     low, high = _mean_bounds(family, family.sums(happened), kappa)
     below, above = _join(edge, family, low, high, at)
     if (below > above + 1e-9).any():
-        announce(Finding("shape_refuted", confidence_level=ask.confidence_level))
+        announce(Finding("shape_refuted", confidence_level=request.confidence_level))
     return np.minimum(below, above), np.maximum(below, above)
 
 
@@ -87,7 +87,7 @@ def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArra
     return 2.0 * weight * divergence
 
 
-def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
+def _threshold(family: Intervals, mean: FloatArray, request: BandRequest) -> float:
     """κ: the quantile of the largest excess when each cell is a binomial draw."""
     truth = np.clip(family.sums(mean * family.cells) / family.weight, EDGE, 1.0 - EDGE)
 
@@ -96,9 +96,9 @@ def _threshold(family: Intervals, mean: FloatArray, ask: Ask) -> float:
         rate = np.clip(family.sums(share * family.cells) / family.weight, 0.0, 1.0)
         return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
 
-    worst = np.sort(ask.draws(largest)[:, 0])
-    threshold = float(upper_end(worst, ask.confidence_level))
-    return _ALLOWANCE + max(threshold, pure_cutoff(ask.confidence_level))
+    worst = np.sort(request.redraw_curves(largest)[:, 0])
+    threshold = float(find_upper_end(worst, request.confidence_level))
+    return _ALLOWANCE + max(threshold, pure_cutoff(request.confidence_level))
 
 
 def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:
@@ -116,7 +116,7 @@ def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[F
 def _join(
     edge: IntArray, family: Intervals, low: FloatArray, high: FloatArray, at: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The best bounds at some scores: from means over cells up to the score, and over cells from the score on."""
+    """The best bounds at the scores `at`: from means over cells up to the score, and over cells from the score on."""
     count = edge.shape[0] - 1
     upper, lower = np.ones(count + 1), np.zeros(count + 1)
     np.minimum.at(upper, family.first, high)

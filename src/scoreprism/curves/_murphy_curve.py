@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoreprism._core.checks import parse_numbers, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, freeze
 from scoreprism._kernels.isotonic import locate, pool_ties
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
@@ -28,7 +28,7 @@ class MurphyCurve(Curve):
     Attributes
     ----------
     theta : array of shape (m,)
-        Thresholds, ascending. Without thresholds of your own, all points where the curve jumps or bends, each
+        Thresholds, ascending. By default all points where the curve jumps or bends, each
         twice: before the jump and after it.
     loss : array of shape (m,)
         Mean elementary loss.
@@ -68,7 +68,7 @@ class MurphyCurve(Curve):
 
     def integrate(self, loss: str | ProperLoss) -> float:
         """
-        The mean of a proper loss, as the mixture of elementary losses that it is.
+        The mean of a proper loss, which is a mixture of elementary losses.
 
         Parameters
         ----------
@@ -78,10 +78,10 @@ class MurphyCurve(Curve):
         Returns
         -------
         float
-            What the loss itself gives on these rows.
+            The mean of the loss over these rows.
         """
         chosen = get_loss(loss)
-        return self._exact().integrate(chosen) + of_certainty(chosen, self.rate)
+        return self._exact().integrate(chosen) + charge_certainty(chosen, self.rate)
 
     def _exact(self) -> ThresholdLine:
         if self._line is None:
@@ -92,7 +92,7 @@ class MurphyCurve(Curve):
     def _points(self) -> dict[str, FloatArray]:
         return {"theta": self.theta, "loss": self.loss, "std_error": self.std_error}
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         return "mean elementary loss at every threshold" if self._line is not None else "mean elementary loss"
 
 
@@ -107,8 +107,8 @@ def parse_thresholds(theta: ArrayLike) -> FloatArray:
     return numbers
 
 
-def of_certainty(loss: ProperLoss, rate: float) -> float:
-    """What a loss charges for predictions that are certain and correct: elementary losses charge nothing."""
+def charge_certainty(loss: ProperLoss, rate: float) -> float:
+    """The loss of certain and correct predictions, for which elementary losses are 0."""
     miss, alarm = (float(loss.loss(np.array([p]), np.array([y]))[0]) for p, y in ((1.0, 1), (0.0, 0)))
     return rate * miss + (1.0 - rate) * alarm
 
@@ -147,39 +147,39 @@ def murphy_curve(
     """
     rows = parse_binary(y_true, y_proba, sample_weight, pos_label, classes)
     if thresholds is None:
-        line, mass, squares = _everywhere(rows)
+        line, mass, squares = _find_exact_line(rows)
         theta = np.repeat(line.at if line.at[-1] == 1.0 else np.append(line.at, 1.0), 2)
     else:
         line, theta = None, np.unique(parse_thresholds(thresholds))
-        mass, squares = sides_and_squares(rows, theta)
+        mass, squares = sum_sides_and_squares(rows, theta)
     loss = mass[0] * (1.0 - theta) + mass[1] * theta
     error = _std_error(rows, theta, loss, squares) if rows.n > 1 else np.full(theta.shape, np.nan)
     return MurphyCurve(
-        name=name, n=rows.n, _backend=rows.backend, theta=frozen(theta), loss=frozen(loss), std_error=frozen(error),
+        name=name, n=rows.n, _backend=rows.backend, theta=freeze(theta), loss=freeze(loss), std_error=freeze(error),
         _line=line, rate=rows.rate,
     )  # fmt: skip
 
 
-def _everywhere(rows: BinaryRows) -> tuple[ThresholdLine, FloatArray, FloatArray]:
-    """The exact line; then misses and false alarms on both sides of every jump: their mass, and of squared shares."""
+def _find_exact_line(rows: BinaryRows) -> tuple[ThresholdLine, FloatArray, FloatArray]:
+    """The exact line; then mass and squared shares of misses and false alarms on both sides of every jump."""
     if rows.weight is None:  # counts are exact, and sorting packed words is faster than an argsort
         score, weight, events = pool_ties(rows.score, rows.y)
         counts = sum_lines(score, events, weight - events)
         line = ThresholdLine(counts.at, counts.u / rows.n, counts.v / rows.n)
-        mass = _jumps(line)
+        mass = _list_jumps(line)
         return line, mass, mass / rows.n
     share = rows.weight / rows.total
     miss, alarm = share * rows.y, share * (1.0 - rows.y)
     points, (u, v, uu, vv) = pool_rows(rows.score, miss, alarm, share * miss, share * alarm)
     line = sum_lines(points, u, v)
-    return line, _jumps(line), _jumps(sum_lines(points, uu, vv))
+    return line, _list_jumps(line), _list_jumps(sum_lines(points, uu, vv))
 
 
 def _std_error(rows: BinaryRows, theta: FloatArray, loss: FloatArray, squares: FloatArray) -> FloatArray:
     """
     Standard errors: Σ share²(r − r̄)², where r is 1 − θ for a miss, θ for a false alarm and 0 for all others.
 
-    A sum of squares cancels nothing: where all rows have the same loss it is zero, not the root of a rounding error.
+    A sum of squares does not cancel: where all rows have the same loss it is zero, not the root of a rounding error.
     """
     whole = 1.0 / rows.n if rows.weight is None else float(((rows.weight / rows.total) ** 2).sum())
     rest = np.maximum(whole - squares[0] - squares[1], 0.0)
@@ -187,7 +187,7 @@ def _std_error(rows: BinaryRows, theta: FloatArray, loss: FloatArray, squares: F
     return np.asarray(np.sqrt(variance))
 
 
-def _jumps(line: ThresholdLine) -> FloatArray:
+def _list_jumps(line: ThresholdLine) -> FloatArray:
     """Both coefficients before and after every point of the line, and at 1."""
     u, v = line.u, line.v
     at_end = line.at[-1] == 1.0
@@ -199,18 +199,18 @@ def _jumps(line: ThresholdLine) -> FloatArray:
     return np.stack(parts)
 
 
-def sides_and_squares(rows: BinaryRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def sum_sides_and_squares(rows: BinaryRows, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Misses and false alarms at each threshold: their share of the weight, and the sums of squared shares."""
     if rows.weight is None:
-        mass = sides(rows, theta, None)[0] / rows.n
+        mass = sum_sides(rows, theta, None)[0] / rows.n
         return mass, mass / rows.n
     share = rows.weight / rows.total
-    mass, squares = sides(rows, theta, share, share**2)
+    mass, squares = sum_sides(rows, theta, share, share**2)
     return mass, squares
 
 
-def sides(rows: BinaryRows, theta: FloatArray, *shares: FloatArray | None) -> list[FloatArray]:
-    """Mass of events at or below each threshold and of non-events above it; no sort."""
+def sum_sides(rows: BinaryRows, theta: FloatArray, *shares: FloatArray | None) -> list[FloatArray]:
+    """Mass of events at or below each threshold and of non-events above it, without a sort."""
     cell = 2 * locate(np.nextafter(theta, np.inf), rows.score)  # thresholds below the score
     cell += rows.y == 1.0
     losses = []

@@ -10,22 +10,34 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, freeze
 from scoreprism._findings.finding import Finding
 from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._kernels.term_intervals import FORMS, Moments, TermInference, coefficients
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import BinaryRows, Curve, require_one_model, require_two_classes
-from scoreprism.curves._decision_curves import usual_thresholds
-from scoreprism.curves._decision_loss import DecisionCells, DecisionLoss, DecisionRows, largest_difference, largest_loss
-from scoreprism.curves._murphy_curve import of_certainty, parse_thresholds, sides
-from scoreprism.curves._threshold_lines import ThresholdLine, divergence_lines, level_lines, out_of_sample, spread_line
+from scoreprism.curves._decision_curves import choose_thresholds
+from scoreprism.curves._decision_loss import (
+    DecisionCells,
+    DecisionLoss,
+    DecisionRows,
+    find_largest_difference,
+    find_largest_loss,
+)
+from scoreprism.curves._murphy_curve import charge_certainty, parse_thresholds, sum_sides
+from scoreprism.curves._threshold_lines import (
+    ThresholdLine,
+    divergence_lines,
+    level_lines,
+    spread_line,
+    stack_out_of_sample,
+)
 from scoreprism.decomposition import Chain
 from scoreprism.exceptions import InfiniteLossError
 from scoreprism.losses import Elementary, ProperLoss, get_loss
 
-#: Where intervals are given unless other thresholds are asked for.
+#: Default thresholds of the intervals.
 _THRESHOLDS = np.arange(1, 100) / 100
 
 
@@ -42,17 +54,17 @@ class MurphyDecomposition(Curve):
     names : tuple of str
         Terms in order; under plug-in the last is the residual, so that terms always add up to the Murphy curve.
     theta : array of shape (m,)
-        Thresholds at which values and intervals are given.
+        Thresholds of the values and intervals.
     values : array of shape (m, terms)
         Terms of the elementary loss.
     low, high : array of shape (m, terms)
-        Ends of the interval of each term at each threshold by itself.
+        Ends of the pointwise interval of each term.
     confidence_level : float
         Confidence level of the intervals.
     form : str
         How rows are filled.
     findings : tuple of Finding
-        The chain of levels behind the curve.
+        Findings of the chain of levels behind the curve.
 
     Examples
     --------
@@ -99,7 +111,7 @@ class MurphyDecomposition(Curve):
         return self._at(parse_thresholds(theta))
 
     def _at(self, points: FloatArray) -> FloatArray:
-        """The same of thresholds that were parsed before."""
+        """The terms at parsed thresholds."""
         return self._combine(np.stack([line(points) for line in self._lines], axis=1))
 
     def integrate(self, loss: str | ProperLoss) -> dict[str, float]:
@@ -114,20 +126,20 @@ class MurphyDecomposition(Curve):
         Returns
         -------
         dict of str to float
-            What `decompose` gives for the loss with the same C and Q.
+            The terms that `decompose` returns for the loss with the same C and Q.
         """
         chosen = get_loss(loss)
         integrals = np.array([line.integrate(chosen) for line in self._lines])
         levels = len(self._levels)
         if self.form == "plugin":
-            integrals[-1] += of_certainty(chosen, self._last_rate)
+            integrals[-1] += charge_certainty(chosen, self._last_rate)
         elif np.isinf(integrals[1:levels]).any():
             worst = self._levels[1 + int(np.argmax(integrals[1:levels]))]
             raise InfiniteLossError(
                 f"level {worst!r} must have a finite {chosen!s} loss in every row; it gives probability 0 to what "
                 "happened. Use form='plugin', or pass probabilities that are kept away from 0."
             )
-        integrals[:levels] += of_certainty(chosen, self._rate)
+        integrals[:levels] += charge_certainty(chosen, self._rate)
         terms = self._combine(integrals[None])[0]
         return dict(zip(self.names, terms.tolist(), strict=True))
 
@@ -151,7 +163,7 @@ class MurphyDecomposition(Curve):
         """
         confidence = self.confidence_level if confidence_level is None else parse_confidence(confidence_level)
         if baseline is None:
-            return largest_loss(self, confidence)
+            return find_largest_loss(self, confidence)
         if baseline.n != self.n or not np.array_equal(baseline.theta, self.theta):
             got = f"{self.n} rows, {self.theta.size} thresholds and {baseline.n} rows, {baseline.theta.size} thresholds"
             refuse(
@@ -159,15 +171,15 @@ class MurphyDecomposition(Curve):
                 got,
                 "Make both from one `y_true`.",
             )
-        return largest_difference(self, baseline, confidence)
+        return find_largest_difference(self, baseline, confidence)
 
     @cached_property
     def _cells(self) -> DecisionCells | None:
-        """What bounds the loss from miscalibration; None where the rows are the whole population."""
+        """The cells that bound the loss from miscalibration; None if the rows are the whole population."""
         return None if self._rows is None else self._rows.cells(self.theta)
 
     def _steps(self, components: FloatArray) -> FloatArray:
-        """Losses of levels made steps from one to the next; spreads and divergences as they are."""
+        """Replace the losses of levels by steps between them; spreads and divergences stay as they are."""
         levels = len(self._levels)
         steps = components.copy()
         with np.errstate(invalid="ignore"):  # under plug-in two infinite losses may follow each other
@@ -175,7 +187,7 @@ class MurphyDecomposition(Curve):
         return steps
 
     def _combine(self, components: FloatArray) -> FloatArray:
-        """Terms from the means of losses, spreads and divergences, a line per threshold."""
+        """Terms from the means of losses, spreads and divergences, one row per threshold."""
         steps, levels = self._steps(components), len(self._levels)
         terms = [coefficients(self.form, t, levels) for t in range(len(self.names))]
         with np.errstate(invalid="ignore"):
@@ -187,7 +199,7 @@ class MurphyDecomposition(Curve):
             columns |= {name: self.values[:, t], f"{name}_low": self.low[:, t], f"{name}_high": self.high[:, t]}
         return columns
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         return f"{', '.join(self.names)} of the elementary loss, form {self.form}"
 
     @classmethod
@@ -201,7 +213,7 @@ class MurphyDecomposition(Curve):
         name: str | None = None,
     ) -> MurphyDecomposition:
         """
-        From a chain of levels of your own.
+        The decomposition of a chain of levels.
 
         Parameters
         ----------
@@ -227,23 +239,23 @@ class MurphyDecomposition(Curve):
         sample = chain.sample
         weight = np.ones(sample.n) if sample.weight is None else sample.weight
         weighted = np.flatnonzero(weight)
-        if weighted.size < sample.n:  # a row without weight is absent: it must not put jumps into the lines
+        if weighted.size < sample.n:  # a row without weight must not put jumps into the lines
             chain, weight = chain.take(weighted), weight[weighted]
             sample = chain.sample
         share = weight / weight.sum()
         first, last, residual = chain.levels[0], chain.levels[-1], ("residual",) if form == "plugin" else ()
         rows = None if chain.population else DecisionRows(as_vector(first.law), sample.y, share, sample.groups)
         curve = cls(
-            name=name, n=sample.n, _backend=sample.backend, names=(*chain.names, *residual), theta=frozen(theta),
+            name=name, n=sample.n, _backend=sample.backend, names=(*chain.names, *residual), theta=freeze(theta),
             values=np.empty(0), low=np.empty(0), high=np.empty(0), confidence_level=confidence, form=form,
-            findings=chain.findings, _lines=tuple(_components(chain, form, share)), _levels=chain.level_names,
+            findings=chain.findings, _lines=tuple(_build_lines(chain, form, share)), _levels=chain.level_names,
             _rate=float(share @ sample.y),
-            _last_rate=float(share @ out_of_sample(last.fits, as_vector(last.law)).mean(axis=0)),
+            _last_rate=float(share @ stack_out_of_sample(last.fits, as_vector(last.law)).mean(axis=0)),
             _rows=rows,
         )  # fmt: skip
         ends, below = _intervals(chain, curve, (*(term.role for term in chain.terms), *residual), share)
-        low, high = frozen(ends[..., 0]), frozen(ends[..., 1])
-        return replace(curve, values=frozen(curve._at(theta)), low=low, high=high, _below=below)
+        low, high = freeze(ends[..., 0]), freeze(ends[..., 1])
+        return replace(curve, values=freeze(curve._at(theta)), low=low, high=high, _below=below)
 
 
 def murphy_decomposition(
@@ -351,15 +363,15 @@ def decision_loss(
     >>> decision_loss(y, 0.5 * s, baseline=s, random_state=0).bound > decision_loss(y, s, random_state=0).bound
     True
     """
-    first = _at_usual(y_true, y_proba, None, confidence_level, name, options)
+    first = _decompose_at_usual(y_true, y_proba, None, confidence_level, name, options)
     if baseline is None:
         return first.decision_loss()
     rows = (baseline, None) if isinstance(baseline, Sample) else (y_true, baseline)
-    other = _at_usual(*rows, first.theta, confidence_level, baseline_name, options)
+    other = _decompose_at_usual(*rows, first.theta, confidence_level, baseline_name, options)
     return first.decision_loss(other)
 
 
-def _at_usual(
+def _decompose_at_usual(
     y_true: ArrayLike | Sample,
     y_proba: ArrayLike | None,
     theta: FloatArray | None,
@@ -372,11 +384,11 @@ def _at_usual(
     chain = fit_chain(y_true, y_proba, None, options)
     require_two_classes(chain.k)
     rate = float(np.average(chain.sample.y, weights=chain.sample.weight))
-    chosen = usual_thresholds(rate) if theta is None else theta
+    chosen = choose_thresholds(rate) if theta is None else theta
     return MurphyDecomposition.from_chain(chain, thresholds=chosen, confidence_level=confidence_level, name=name)
 
 
-def _components(chain: Chain, form: str, share: FloatArray) -> list[ThresholdLine]:
+def _build_lines(chain: Chain, form: str, share: FloatArray) -> list[ThresholdLine]:
     """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
     lines = level_lines(chain, share)
     lines += [
@@ -388,7 +400,7 @@ def _components(chain: Chain, form: str, share: FloatArray) -> list[ThresholdLin
 def _intervals(
     chain: Chain, curve: MurphyDecomposition, roles: tuple[str, ...], share: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The interval of every term at every threshold, (m, terms, 2); of the first, what its lower bound is made of."""
+    """Intervals of terms at thresholds, (m, terms, 2); and mean and error of the first term's lower bound."""
     levels = len(curve._levels)
     means = curve._steps(np.stack([line(curve.theta) for line in curve._lines], axis=1))
     covariances = _covariances(chain, curve, share)
@@ -405,29 +417,30 @@ def _intervals(
 
 
 def _covariances(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
-    """Covariance of the mean components at every threshold; the spreads of fitted laws count as known."""
+    """Covariance of the mean components at every threshold; the spreads of fitted laws are treated as known."""
     levels, size = len(curve._levels), len(curve._lines)
     whole = np.zeros((curve.theta.size, size, size))
     if not chain.population:
         used = np.r_[0:levels, 2 * levels : size]
         fitted = any(level.fits is not None for level in chain.levels) and chain.sample.n <= _BY_ROWS
         by_rows = chain.sample.groups is not None or curve.form == "plugin" or fitted
-        whole[:, used[:, None], used] = _of_rows(chain, curve) if by_rows else _of_counts(chain, curve, share)
+        whole[:, used[:, None], used] = _covary_rows(chain, curve) if by_rows else _covary_counts(chain, curve, share)
     return whole
 
 
-#: Rows up to which errors are those of the means over all partitions; beyond, those of the first, all but equal.
+#: Rows up to which errors are those of the mean over all partitions; beyond, those of the first, which are nearly
+#: equal.
 _BY_ROWS = 50_000
 
 
-def _of_rows(chain: Chain, curve: MurphyDecomposition) -> FloatArray:
-    """Covariance of the steps between levels and, under plug-in, of divergences: row by row at each threshold."""
+def _covary_rows(chain: Chain, curve: MurphyDecomposition) -> FloatArray:
+    """Covariance of the steps between levels and, under plug-in, of divergences, from the rows at each threshold."""
     sample = chain.sample
     extras = np.empty((0, sample.n))
     covariances = []
     size = len(curve._levels) * (2 if curve.form == "plugin" else 1)
     for theta in curve.theta:
-        if theta == 1.0:  # nothing costs anything there
+        if theta == 1.0:  # all elementary losses are 0 there
             covariances.append(np.zeros((size, size)))
             continue
         loss = Elementary.at(max(float(theta), 5e-324))  # at 0, only a prediction of 0 is below
@@ -437,7 +450,7 @@ def _of_rows(chain: Chain, curve: MurphyDecomposition) -> FloatArray:
     return np.stack(covariances)
 
 
-def _of_counts(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
+def _covary_counts(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> FloatArray:
     """
     Covariance of the steps between levels at all thresholds, from one pass over the rows for each pair of levels.
 
@@ -452,7 +465,7 @@ def _of_counts(chain: Chain, curve: MurphyDecomposition, share: FloatArray) -> F
     covariance = np.empty((theta.size, levels, levels))
     for a, b in combinations_with_replacement(range(levels), 2):
         both = np.where(y == 1.0, np.maximum(laws[a], laws[b]), np.minimum(laws[a], laws[b]))
-        mass = unit * sides(BinaryRows(both, y), theta, squares)[0]
+        mass = unit * sum_sides(BinaryRows(both, y), theta, squares)[0]
         covariance[:, a, b] = covariance[:, b, a] = (mass * costs**2).sum(axis=0)
         if a == b:
             first[a] = (mass * costs).sum(axis=0)

@@ -17,7 +17,7 @@ from scoreprism._kernels.bins import equal_mass_cuts, even_codes
 from scoreprism._kernels.isotonic import run_starts
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._bands import Ask, Band, pointwise_band
+from scoreprism.curves._bands import Band, BandRequest, find_pointwise_band
 from scoreprism.curves._curve import BinaryRows, Curve, RowCells, parse_binary, weigh_effectively
 from scoreprism.curves._decision_curves import ScoreDistribution, histogram
 from scoreprism.curves._isotonic_curve import isotonic_band, isotonic_points
@@ -25,10 +25,10 @@ from scoreprism.curves._smooth_curves import KernelCurve, SplineCurve, smooth_gr
 
 #: How scores are binned.
 STRATEGIES = ("quantile", "uniform")
-#: How the curve is found, and what its band speaks of.
+#: How the curve is estimated, and what its band covers.
 METHODS, BANDS = ("isotonic", "spline", "kernel", "bins"), ("consistency", "confidence")
-#: Points of a curve, and from what is asked of a band to the band.
-Found = tuple[FloatArray, FloatArray, FloatArray, Callable[[Ask], Band]]
+#: Scores, event rates and weights of a curve, and the function that computes its band.
+Estimated = tuple[FloatArray, FloatArray, FloatArray, Callable[[BandRequest], Band]]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -62,7 +62,7 @@ class ReliabilityCurve(Curve):
         Share of the mass in each bin ("bins"), or in the block that a point belongs to ("isotonic"); empty for smooth
         methods.
     distribution : ScoreDistribution
-        Where the scores lie.
+        Histogram of the scores.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class ReliabilityCurve(Curve):
             columns |= {"low": self.low, "high": self.high}
         return columns | ({"weight": self.weight} if self.weight.size else {})
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         if self.band is None:
             return f"{self.method}, no band"
         return (
@@ -172,7 +172,7 @@ def reliability_curve(
     confidence_level : float, default=0.9
         Probability of the band.
     uniform : bool, default=False
-        Whether the band holds at all scores at once instead of at each one. It contains the pointwise band.
+        Whether the band holds at all scores at once instead of at each one; it then contains the pointwise band.
     n_bins : int, default=10
         Number of bins; fewer come back where equal scores or empty bins leave no room.
     strategy : {"quantile", "uniform"}, default="quantile"
@@ -219,9 +219,9 @@ def reliability_curve(
     >>> curve
     ReliabilityCurve: bins, pointwise 0.9 confidence band; 5 points (x, y, low, high, weight) from 500 rows
     """
-    way = parse_choice(method, METHODS, "method")
+    chosen_method = parse_choice(method, METHODS, "method")
     count, kind = parse_count(n_bins, "n_bins", 1), parse_choice(strategy, STRATEGIES, "strategy")
-    ask = Ask(
+    request = BandRequest(
         kind="none" if band is None else parse_choice(band, BANDS, "band"),
         confidence_level=parse_confidence(confidence_level),
         uniform=_parse_flag(uniform),
@@ -231,18 +231,18 @@ def reliability_curve(
         interval=parse_choice(interval, INTERVALS, "interval"),
     )
     rows = weigh_effectively(parse_binary(y_true, y_proba, sample_weight, pos_label, classes))
-    x, y, weight, of = _estimate(rows, way, count, kind)
-    estimated_band = None if ask.kind == "none" else of(ask)
+    x, y, weight, find_band = _estimate(rows, chosen_method, count, kind)
+    estimated_band = None if request.kind == "none" else find_band(request)
     return ReliabilityCurve(
         name=name,
         n=rows.n,
         _backend=rows.backend,
-        method=way,
+        method=chosen_method,
         x=x,
         y=y,
-        band=None if estimated_band is None else ask.kind,
-        confidence_level=ask.confidence_level,
-        uniform=ask.uniform,
+        band=None if estimated_band is None else request.kind,
+        confidence_level=request.confidence_level,
+        uniform=request.uniform,
         band_x=None if estimated_band is None else estimated_band.x,
         low=None if estimated_band is None else estimated_band.low,
         high=None if estimated_band is None else estimated_band.high,
@@ -257,13 +257,13 @@ def _parse_flag(value: object) -> bool:
     return bool(value)
 
 
-def _estimate(rows: BinaryRows, method: str, n_bins: int, strategy: str) -> Found:
-    """The points of the curve, and how its band is found."""
+def _estimate(rows: BinaryRows, method: str, n_bins: int, strategy: str) -> Estimated:
+    """The points of the curve, and the function that computes its band."""
     if method == "bins":
         bins = bin_rows(rows, n_bins, strategy)
-        return *bin_points(bins), lambda ask: bin_band(bins, ask)
+        return *bin_points(bins), lambda request: bin_band(bins, request)
     if method == "isotonic":
-        return *isotonic_points(rows), lambda ask: isotonic_band(rows, ask)
+        return *isotonic_points(rows), lambda request: isotonic_band(rows, request)
     grid = smooth_grid(rows.score)
     smooth = SplineCurve(rows, grid) if method == "spline" else KernelCurve(rows, grid)
     return smooth.x, smooth.y, np.empty(0), smooth.band
@@ -273,7 +273,7 @@ def _estimate(rows: BinaryRows, method: str, n_bins: int, strategy: str) -> Foun
 
 
 def bin_rows(rows: BinaryRows, n_bins: int, strategy: str) -> RowCells:
-    """Bins of equal mass (equal scores stay together) or equal width, (a, b]; those without rows are left out."""
+    """Bins of equal mass (equal scores stay together) or equal width, (a, b]; empty bins are left out."""
     if n_bins > rows.n:
         refuse("`n_bins` must be at most the number of rows", f"{n_bins} bins for {rows.n} rows", "Use fewer bins.")
     if strategy == "uniform":
@@ -289,18 +289,18 @@ def bin_points(bins: RowCells) -> tuple[FloatArray, FloatArray, FloatArray]:
     return bins.mean(bins.rows.score), bins.mean(bins.rows.y), bins.weight / bins.weight.sum()
 
 
-def bin_band(bins: RowCells, ask: Ask) -> Band:
-    """Intervals of the bins; at once, of level^(1/b) each (Šidák), as bins are independent given the scores."""
+def bin_band(bins: RowCells, request: BandRequest) -> Band:
+    """Intervals of the bins; if uniform, of level^(1/b) each (Šidák), as bins are independent given the scores."""
     x, rate, _ = bin_points(bins)
-    level = ask.confidence_level ** (1.0 / x.size) if ask.uniform else ask.confidence_level
-    if ask.kind == "confidence":
-        return Band(x, *rate_interval(rate * bins.size, bins.size, level, ask.interval))
+    level = request.confidence_level ** (1.0 / x.size) if request.uniform else request.confidence_level
+    if request.kind == "confidence":
+        return Band(x, *rate_interval(rate * bins.size, bins.size, level, request.interval))
     if bins.rows.weight is None:
-        laws = np.split(bins.rows.score, bins.first[1:])
-        ends = np.array([sum_interval(law, level, ask.interval) for law in laws])
+        scores = np.split(bins.rows.score, bins.first[1:])
+        ends = np.array([sum_interval(score, level, request.interval) for score in scores])
         return Band(x, *(ends / bins.size[:, None]).T)
 
-    def redrawn(rng: Rng) -> FloatArray:
+    def redraw(rng: Rng) -> FloatArray:
         return bins.mean(draw_events(rng, bins.rows.score).astype(np.float64))
 
-    return Band(x, *pointwise_band(replace(ask, confidence_level=level).draws(redrawn), level))
+    return Band(x, *find_pointwise_band(replace(request, confidence_level=level).redraw_curves(redraw), level))

@@ -1,4 +1,4 @@
-"""The resolution plane: reliability against resolution, many models on one map with lines of equal loss."""
+"""The resolution plane: reliability against resolution of several models, with lines of equal loss."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, refuse
+from scoreprism._core.checks import abbreviate, parse_choice, refuse
 from scoreprism._core.frames import make_frame
-from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, freeze
 from scoreprism._estimation.compare import compare
 from scoreprism._estimation.decompose import decompose
 from scoreprism._fitting.chain_fit import ROW_OPTIONS
@@ -88,25 +88,25 @@ class ResolutionPlane(Curve):
     def _points(self) -> dict[str, FloatArray]:
         return {"reliability": self.reliability, "resolution": self.resolution, "loss": self.risk}
 
-    def _about(self) -> str:
+    def _describe(self) -> str:
         return f"{len(self.models)} models, {self.loss!s} loss, uncertainty {self.uncertainty:.4f}, {self.method}"
 
 
-def _by_corp(sample: Sample, options: dict[str, Any]) -> list[Decomposition]:
+def _decompose_corp(sample: Sample, options: dict[str, Any]) -> list[Decomposition]:
     if sample.k > 2:
         rule = '`method`="corp" must have two classes, because isotonic regression needs an order'
         refuse(rule, f"{sample.k}", 'Pass `method`="crossfit".')
     return [corp_decomposition(sample.model(name), **options) for name in sample.predictions]
 
 
-def _by_crossfit(sample: Sample, options: dict[str, Any]) -> list[Decomposition]:
-    return [found.resolution_form for found in compare(sample, **options).decompositions.values()]
+def _decompose_crossfit(sample: Sample, options: dict[str, Any]) -> list[Decomposition]:
+    return [d.resolution_form for d in compare(sample, **options).decompositions.values()]
 
 
-#: How C is fitted for the plane.
+#: How C is fitted, by `method`.
 PLANES: dict[str, Callable[[Sample, dict[str, Any]], list[Decomposition]]] = {
-    "corp": _by_corp,
-    "crossfit": _by_crossfit,
+    "corp": _decompose_corp,
+    "crossfit": _decompose_crossfit,
 }
 
 
@@ -131,7 +131,7 @@ def resolution_plane(
     y_proba : mapping of str to array-like, or frame
         Probabilities by model; the columns of a frame are models.
     method : {"corp", "crossfit"}, default="corp"
-        "corp": isotonic regression in the sample, as `corp_decomposition`; both terms are biased up alike, so the
+        "corp": isotonic regression in the sample, as `corp_decomposition`; both terms have the same upward bias, so the
         loss is right but all models move along their line. "crossfit": reliability and resolution of `decompose`,
         debiased; any number of classes.
     clip : float, optional
@@ -155,17 +155,17 @@ def resolution_plane(
     chosen = parse_choice(method, PLANES, "method")
     if chosen == "corp" and options:
         rule = "`method`='corp' must have no further options"
-        refuse(rule, listed(map(repr, options)), "Leave them out, or use `method`='crossfit'.")
+        refuse(rule, abbreviate(map(repr, options)), "Leave them out, or use `method`='crossfit'.")
     require_known(options, decompose, "method='crossfit'")
-    given: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes} | options
-    rows = {key: given.pop(key) for key in ("X", *ROW_OPTIONS) if key in given}
+    arguments: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "classes": classes} | options
+    rows = {key: arguments.pop(key) for key in ("X", *ROW_OPTIONS) if key in arguments}
     models = None if isinstance(y_true, Sample) else parse_models(y_proba, "y_proba")
     sample = Sample.of(y_true, models, **rows)
-    decompositions = PLANES[chosen](sample, {"loss": loss, "clip": clip, **given})
+    decompositions = PLANES[chosen](sample, {"loss": loss, "clip": clip, **arguments})
     terms = np.array([[d.terms[name] for name in d.names] for d in decompositions])
     return ResolutionPlane(
         n=decompositions[0].n, _backend=sample.backend, models=tuple(sample.predictions),
-        reliability=frozen(terms[:, 0]), resolution=frozen(terms[:, 1]),
-        risk=frozen(np.array([d.risk for d in decompositions])), uncertainty=float(terms[0, 2]), method=chosen,
+        reliability=freeze(terms[:, 0]), resolution=freeze(terms[:, 1]),
+        risk=freeze(np.array([d.risk for d in decompositions])), uncertainty=float(terms[0, 2]), method=chosen,
         loss=get_loss(loss),
     )  # fmt: skip

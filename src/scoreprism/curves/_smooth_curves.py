@@ -13,47 +13,47 @@ from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
-from scoreprism._learners.spline_fit import SplineProblem, monotone_problem, rising
-from scoreprism._maps.splines import FitPoints, fit_penalised, local_problem, rising_line
+from scoreprism._learners.penalised_splines import SplineProblem, monotone_problem, rising
+from scoreprism._maps.spline_basis import FitPoints, fit_penalised, local_problem, rising_line
 from scoreprism._sample.fit_rows import FitRows
-from scoreprism.curves._bands import Ask, Band, upper_end
+from scoreprism.curves._bands import Band, BandRequest, find_upper_end
 from scoreprism.curves._curve import BinaryRows, RowCells
 
-#: Points of a smooth curve, half even on the axis, half even among the rows.
+#: Points of a smooth curve: half evenly spaced on the axis, half evenly spaced among the rows.
 _POINTS = 200
-#: Cells of adjacent scores that many rows are brought to before they are redrawn.
+#: At most this many cells of adjacent scores, in which outcomes are redrawn.
 _CELLS = 512
 #: Share of λ in the covariance of a spline, and of the rule-of-thumb bandwidth in that of a kernel.
 _ROUGHER, _UNDER = 0.2, 0.5
-#: Uniform bands only. λ in the covariance is at most so many times trace H / trace P: straighter splines cannot
-#: bend, and miss curves that do (s² at 1000 rows: .71 instead of .93). Kernels: windows are no normal variables at the
-#: ends of the scores; without the factor 90 % bands hold in .82 of samples.
+#: Uniform bands only. λ in the covariance is at most this many times trace H / trace P: stiffer splines cannot
+#: follow curves that bend (s² at 1000 rows: coverage .71 instead of .93). Kernels: the normal approximation fails at
+#: the ends of the scores; without the factor, 90 % bands hold in .82 of samples.
 _BEND, _WIDER = 1000.0, 1.2
 
 
 def smooth_grid(score: FloatArray) -> FloatArray:
-    """Where smooth curves are given."""
+    """The scores at which smooth curves are evaluated."""
     even = np.linspace(score.min(), score.max(), _POINTS // 2)
     return np.unique(np.concatenate([even, np.quantile(score, np.linspace(0.0, 1.0, _POINTS // 2))]))
 
 
 class Pools(RowCells):
-    """Rows in order of score, brought to at most a few hundred cells of adjacent scores."""
+    """Rows in order of score, pooled in cells of adjacent scores."""
 
-    def redrawn(self, rng: Rng) -> FloatArray:
+    def redraw(self, rng: Rng) -> FloatArray:
         """Weighted events of each cell when outcomes are drawn from the scores."""
         return self.sums(draw_events(rng, self.rows.score).astype(np.float64))
 
 
-def _critical(process: FloatArray, ask: Ask) -> float:
-    """The factor of standard errors: normal at each score; the quantile of the largest of a standardised process."""
+def _find_critical(process: FloatArray, request: BandRequest) -> float:
+    """Factor of standard errors: normal at each score; if uniform, the quantile of a standardised process's maximum."""
     from scipy.special import ndtri
 
-    each = float(ndtri(0.5 + ask.confidence_level / 2.0))
-    if not ask.uniform:
+    each = float(ndtri(0.5 + request.confidence_level / 2.0))
+    if not request.uniform:
         return each
     worst = np.sort(np.abs(process).max(axis=1))
-    return max(each, float(upper_end(worst, ask.confidence_level)))
+    return max(each, float(find_upper_end(worst, request.confidence_level)))
 
 
 # ── spline ──────────────────────────────────────────────────────────────────────────────────────────
@@ -63,12 +63,12 @@ def _critical(process: FloatArray, ask: Ask) -> float:
 class SplineCurve:
     """The monotone spline of `MonotoneSplineCalibrator` with its default choices."""
 
-    rows: BinaryRows  # their weights add up to the rows they are worth
+    rows: BinaryRows  # weights add up to the effective number of rows
     x: FloatArray
 
     @cached_property
     def problem(self) -> SplineProblem:
-        """What is fitted."""
+        """The penalised fit to solve."""
         return monotone_problem(
             FitRows(self.rows.score, self.rows.y.astype(np.intp), self.rows.weight, 2, "probability")
         )
@@ -91,55 +91,55 @@ class SplineCurve:
         """The basis at the points of the curve."""
         return self.problem.basis.design(self.problem.chart(self.x))
 
-    def band(self, ask: Ask) -> Band:
+    def band(self, request: BandRequest) -> Band:
         """The band."""
-        if ask.kind == "consistency":
-            return Band(self.x, *ask.around(ask.draws(self._redraw())))
+        if request.kind == "consistency":
+            return Band(self.x, *request.enclose(request.redraw_curves(self._redraw())))
         if self.problem.constant:
             size = np.full(self.x.size, self.rows.total)
-            return Band(self.x, *rate_interval(size * self.y, size, ask.confidence_level))
-        return self._confidence(ask)
+            return Band(self.x, *rate_interval(size * self.y, size, request.confidence_level))
+        return self._find_confidence_band(request)
 
-    def _confidence(self, ask: Ask) -> Band:
+    def _find_confidence_band(self, request: BandRequest) -> Band:
         """
         Delta method on the logit scale with the Bayesian covariance (H + λP)⁻¹ of the penalised fit.
 
-        It holds the bias of the penalty as well as the noise, and so covers on average over scores (Nychka 1988; Marra
-        and Wood 2012). λ is estimated, and counts a fifth here. Rates are not told apart more finely than the
-        calibrator does, 1/(2n), so the band is wider by that.
+        It includes the bias of the penalty as well as the noise, and so covers on average over scores (Nychka 1988;
+        Marra and Wood 2012). As λ is itself estimated, a fifth of it enters. The calibrator does not resolve rates more
+        finely than 1/(2n), so the band is wider by that.
         """
         beta, smoothing = self.fit
         problem = self.problem
         curvature = local_problem(problem.cells, beta, "logit").curvature
         ridge = 1e-10 * float(np.trace(curvature)) / beta.size * np.eye(beta.size)
-        if ask.uniform:  # bias does not average out over scores: the covariance of a spline that can bend
+        if request.uniform:  # bias does not average out over scores: the covariance of a spline that can bend
             smoothing = min(smoothing, _BEND * float(np.trace(curvature)) / float(np.trace(problem.basis.penalty)))
         curb = _ROUGHER * smoothing * problem.basis.penalty
         root = np.linalg.solve(
             np.linalg.cholesky(curvature + curb + ridge), self.design.T
-        )  # its columns have the variances as norms
+        )  # squared norms of its columns are the variances
         error = np.sqrt((root**2).sum(axis=0))
 
         def path(rng: Rng) -> FloatArray:
             values: FloatArray = (rng.standard_normal(beta.size) @ root) / error
             return values
 
-        c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
+        c = _find_critical(request.redraw_curves(path) if request.uniform else np.empty((0, 0)), request)
         eta = self.design @ beta
         near = 0.5 / self.rows.total
         low, high = rising_sigmoid(eta - c * error) - near, rising_sigmoid(eta + c * error) + near
         return Band(self.x, np.maximum(low, 0.0), np.minimum(high, 1.0))
 
     def _redraw(self) -> Callable[[Rng], FloatArray]:
-        """From a stream to the spline of outcomes drawn from the scores, λ chosen anew."""
+        """A function that fits the spline, with a new λ, to outcomes drawn from the scores."""
         pools, problem = Pools.rank(self.rows, _CELLS), self.problem
         if problem.constant:
-            return lambda rng: np.full(self.x.size, pools.redrawn(rng).sum() / self.rows.total)
+            return lambda rng: np.full(self.x.size, pools.redraw(rng).sum() / self.rows.total)
         basis = problem.basis
         design = basis.design(pools.mean(problem.chart(pools.rows.score)))
 
         def curve(rng: Rng) -> FloatArray:
-            events = pools.redrawn(rng)
+            events = pools.redraw(rng)
             cells = FitPoints(design, pools.weight, events, float(events.sum()), self.rows.total)
             line = rising_line(basis, cells, 0.5 / self.rows.total)
             far = float(np.log(2.0 * self.rows.total - 1.0))
@@ -158,30 +158,31 @@ class KernelCurve:
     """
     Nadaraya–Watson over the ranks of scores, with the bandwidth of `KernelCalibrator(bandwidth="under")`.
 
-    Over the scores themselves, windows in a sparse tail would hold one row or none, and the curve swing from 0 to 1.
+    Over the scores themselves, windows in a sparse tail would hold at most one row, and the curve would swing from 0 to
+    1.
     """
 
     rows: BinaryRows
-    wanted: FloatArray
+    grid: FloatArray
 
     @cached_property
     def pools(self) -> Pools:
-        """The rows."""
+        """The rows, pooled."""
         return Pools.rank(self.rows, 2048)
 
     @cached_property
     def _smoother(self) -> tuple[FloatArray, FloatArray]:
-        """Points with rows in reach, and the share of each cell in the estimate there."""
+        """Points with rows within the bandwidth, and the share of each cell in the estimate there."""
         kernel, pools = KERNELS["triweight"], self.pools
         place = (np.cumsum(pools.rows.weights) - 0.5 * pools.rows.weights) / self.rows.total
         rule = rule_of_thumb(place, pools.rows.weight, kernel)
         bandwidth = _UNDER * rule if rule > 1e-12 else 1.0
         at = pools.mean(pools.rows.score)
         rank = (np.cumsum(pools.weight) - 0.5 * pools.weight) / self.rows.total
-        mass = kernel((np.interp(self.wanted, at, rank)[:, None] - rank) / bandwidth) * pools.weight
+        mass = kernel((np.interp(self.grid, at, rank)[:, None] - rank) / bandwidth) * pools.weight
         total = mass.sum(axis=1)
         reached = total > 1e-9 * total.max()
-        return self.wanted[reached], mass[reached] / total[reached, None]
+        return self.grid[reached], mass[reached] / total[reached, None]
 
     @property
     def x(self) -> FloatArray:
@@ -191,21 +192,23 @@ class KernelCurve:
     @cached_property
     def y(self) -> FloatArray:
         """The curve."""
-        return self._of(self.pools.sums(self.pools.rows.y))
+        return self._estimate(self.pools.sums(self.pools.rows.y))
 
-    def _of(self, events: FloatArray) -> FloatArray:
+    def _estimate(self, events: FloatArray) -> FloatArray:
         """The estimate from weighted events of the cells."""
         return np.clip(self._smoother[1] @ (events / self.pools.weight), 0.0, 1.0)
 
-    def band(self, ask: Ask) -> Band:
+    def band(self, request: BandRequest) -> Band:
         """The band."""
-        if ask.kind == "consistency":
-            return Band(self.x, *ask.around(ask.draws(lambda rng: self._of(self.pools.redrawn(rng)))))
-        return self._confidence(ask)
+        if request.kind == "consistency":
+            return Band(
+                self.x, *request.enclose(request.redraw_curves(lambda rng: self._estimate(self.pools.redraw(rng))))
+            )
+        return self._find_confidence_band(request)
 
-    def _confidence(self, ask: Ask) -> Band:
+    def _find_confidence_band(self, request: BandRequest) -> Band:
         """
-        Binomial intervals with the rows that count in each window, around the estimate less its bias.
+        Binomial intervals with the effective number of rows in each window, around the estimate less its bias.
 
         The bias is what the kernel does to a pilot, the monotone spline: Σ share·pilot(row) − pilot(x).
         """
@@ -225,11 +228,11 @@ class KernelCurve:
 
         from scipy.special import ndtr
 
-        c = _critical(ask.draws(path) if ask.uniform else np.empty((0, 0)), ask)
-        # far in the tails half a count matters: exact intervals there
-        interval = "clopper-pearson" if ask.uniform else "mid-p"
+        c = _find_critical(request.redraw_curves(path) if request.uniform else np.empty((0, 0)), request)
+        # half a count matters far in the tails, so uniform bands use exact intervals
+        interval = "clopper-pearson" if request.uniform else "mid-p"
         low, high = rate_interval(
-            rate * size, size, float(2.0 * ndtr(_WIDER * c if ask.uniform else c) - 1.0), interval
+            rate * size, size, float(2.0 * ndtr(_WIDER * c if request.uniform else c) - 1.0), interval
         )
-        # the estimate itself, bias and all, belongs to what is shown
+        # the band must hold the estimate itself, although that is biased
         return Band(self.x, np.minimum(low, self.y), np.maximum(high, self.y))

@@ -1,4 +1,4 @@
-"""Means over rows as exact functions of the decision threshold: broken lines, of arrays and of fitted levels."""
+"""Means over rows as exact, piecewise linear functions of the decision threshold, of arrays and of fitted levels."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def pool_rows(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[Fl
     """
     Sums of columns over equal points.
 
-    A radix sort of 16 bits comes first: after it a merge sort finds nearly everything in place, which takes a third of
+    A 16-bit radix sort comes first, so that the merge sort finds nearly everything in place; both take a third of
     the time of an argsort.
     """
     order = (at * 65535.0).astype(np.uint16).argsort(kind="stable")
@@ -70,7 +70,7 @@ def pool_rows(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[Fl
 
 
 def sum_lines(points: FloatArray, du: FloatArray, dv: FloatArray) -> ThresholdLine:
-    """The line with given changes: `du` is added from a point on, `dv` up to it."""
+    """The line whose coefficients change by `du` from each point on and by `dv` up to it."""
     u = np.cumsum(du)
     v = np.cumsum(dv[::-1])[::-1]
     after = np.append(v[1:], 0.0)
@@ -92,7 +92,7 @@ def mean_divergences(p: FloatArray, q: FloatArray, share: FloatArray) -> Thresho
 
 def mean_spreads(p: FloatArray, q: FloatArray, share: FloatArray) -> ThresholdLine:
     """Σ share · Σ_k d_θ(p_k, q): several predictions per row, judged against the same law."""
-    moved = p != q  # what stays where it is adds nothing, and a million of zeros would only be sorted
+    moved = p != q  # equal pairs add nothing, so they need not be sorted
     times = moved.sum(axis=0)
     ends = np.flatnonzero(times)
     if not ends.size:
@@ -116,44 +116,46 @@ def mean_entropies(q: FloatArray, share: FloatArray) -> ThresholdLine:
 # ── lines of fitted levels ────────────────────────────────────────────────────────────────────────
 
 
-class Spread(NamedTuple):
-    """Laws with outcomes and shares whose mean is that of a level."""
+class WeightedLaws(NamedTuple):
+    """Laws, outcomes and shares whose weighted mean loss is that of a level."""
 
     law: FloatArray
     y: IntArray
     share: FloatArray
 
     @staticmethod
-    def together(parts: list[Spread]) -> Spread:
-        """All of them."""
-        return Spread(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    def concatenate(parts: list[WeightedLaws]) -> WeightedLaws:
+        """Concatenate several."""
+        return WeightedLaws(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def level_lines(chain: Chain, share: FloatArray) -> list[ThresholdLine]:
     """Mean loss of every level."""
-    return [mean_losses(*_level(level, chain.sample.y, share)) for level in chain.levels]
+    return [mean_losses(*_weigh_level(level, chain.sample.y, share)) for level in chain.levels]
 
 
-def _level(level: Level, y: IntArray, share: FloatArray) -> Spread:
-    """A level as laws and shares; one above C as C, with what it gains on C in the partitions it was fitted in."""
+def _weigh_level(level: Level, y: IntArray, share: FloatArray) -> WeightedLaws:
+    """A level as laws and shares; a level above C is C plus its gain over C in the partitions it was fitted in."""
     fit = level.fits
     if fit is None:
-        return Spread(as_vector(level.law), y, share)
+        return WeightedLaws(as_vector(level.law), y, share)
     if not isinstance(fit, LevelFits):
-        return _of_score(fit, y, share)
-    parts = [_of_score(fit.base, y, share)]
+        return _weigh_score_level(fit, y, share)
+    parts = [_weigh_score_level(fit.base, y, share)]
     for part, below in zip(fit.parts, fit.below, strict=True):
-        parts.append(Spread(as_vector(part.law), y, share / len(fit.parts)))
-        parts.append(Spread(as_vector(below), y, -share / len(fit.parts)))
-    return Spread.together(parts)
+        parts.append(WeightedLaws(as_vector(part.law), y, share / len(fit.parts)))
+        parts.append(WeightedLaws(as_vector(below), y, -share / len(fit.parts)))
+    return WeightedLaws.concatenate(parts)
 
 
-def _of_score(fit: Any, y: IntArray, share: FloatArray) -> Spread:
+def _weigh_score_level(fit: Any, y: IntArray, share: FloatArray) -> WeightedLaws:
     if isinstance(fit, CellFits):
         law = np.broadcast_to(fit.law[:, :, None], fit.mass.shape)
         outcome = np.broadcast_to(np.arange(2)[:, None], fit.mass.shape)
-        return Spread(law.ravel(), outcome.ravel(), fit.mass.ravel() / float(fit.mass.sum()))
-    return Spread.together([Spread(as_vector(part.law), y, share / len(fit.parts)) for part in fit.parts])
+        return WeightedLaws(law.ravel(), outcome.ravel(), fit.mass.ravel() / float(fit.mass.sum()))
+    return WeightedLaws.concatenate(
+        [WeightedLaws(as_vector(part.law), y, share / len(fit.parts)) for part in fit.parts]
+    )
 
 
 def spread_line(level: Level, share: FloatArray) -> ThresholdLine:
@@ -181,22 +183,22 @@ def divergence_lines(chain: Chain, share: FloatArray) -> list[ThresholdLine]:
     for t in range(len(laws) - 1):
         coarse, fine = _pairs(fits[t], laws[t], fits[t + 1], laws[t + 1])
         lines.append(mean_divergences(coarse.ravel(), fine.ravel(), np.tile(share / len(fine), len(fine))))
-    last = out_of_sample(fits[-1], laws[-1])
+    last = stack_out_of_sample(fits[-1], laws[-1])
     return [*lines, mean_entropies(last.ravel(), np.tile(share / len(last), len(last)))]
 
 
 def _pairs(below: Any, coarse: FloatArray, fit: Any, fine: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Two levels side by side, (partitions, rows) each."""
-    line = out_of_sample(fit, fine)
+    line = stack_out_of_sample(fit, fine)
     if isinstance(fit, LevelFits) and below is not None and not isinstance(below, LevelFits):
         return np.stack([as_vector(law) for law in fit.below]), line
-    under = out_of_sample(below, coarse)
+    under = stack_out_of_sample(below, coarse)
     size = max(len(under), len(line))
     return np.broadcast_to(under, (size, coarse.size)), np.broadcast_to(line, (size, coarse.size))
 
 
-def out_of_sample(fit: Any, law: FloatArray) -> FloatArray:
-    """The law of every row by models that did not see it, (partitions, rows)."""
+def stack_out_of_sample(fit: Any, law: FloatArray) -> FloatArray:
+    """The law of every row from models not fitted on it, (partitions, rows)."""
     if fit is None:
         return law[None]
     if isinstance(fit, CellFits):

@@ -6,7 +6,7 @@ module finds the law of (S, C), C = E[Q | S], as weighted nodes:
 * a score with few values: cells of constancy, with their jumps located by bisection (`discrete`);
 * a score that is strictly monotone in one coordinate: the co-area formula along its level curves (`smooth`);
 * a score that varies with one coordinate only: all points of each level set, branch by branch (`curve`), about 1e-5;
-* anything else: bins of a sorted low-discrepancy sample (`sampled`), good to about 3e-5.
+* anything else: bins of a sorted low-discrepancy sample (`sample_score_law`), good to about 3e-5.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def score_law(score: PlaneFunction, plane: Plane) -> ScoreLaw:
         table = turned(grid[:, None] + 0.0 * grid, 0.0 * grid[:, None] + grid)
         if (table == table[:, :1]).all():
             nodes = curve(lambda x, f=turned: f(x, np.full(x.shape, 0.5)), turned_plane)  # type: ignore[misc]
-            return sampled(score, plane) if nodes is None else _sort_by_score(nodes)
-    return sampled(score, plane)
+            return sample_score_law(score, plane) if nodes is None else _sort_by_score(nodes)
+    return sample_score_law(score, plane)
 
 
 def _sort_by_score(law: ScoreLaw) -> ScoreLaw:
@@ -162,8 +162,10 @@ def smooth(score: PlaneFunction, plane: Plane) -> ScoreLaw:
     flow = plane.density(u, v) / np.abs(_slope(score, u, v)) * (weights * (high - low)[:, None])
     mass = np.bincount(owner, flow.sum(axis=1), minlength=levels.size)
     events = np.bincount(owner, (flow * plane.q(u, v)).sum(axis=1), minlength=levels.size)
-    kept = mass > 0
-    return ScoreLaw(levels[kept], np.clip(events[kept] / mass[kept], 0.0, 1.0), (mass * steps)[kept], "smooth")
+    has_mass = mass > 0
+    return ScoreLaw(
+        levels[has_mass], np.clip(events[has_mass] / mass[has_mass], 0.0, 1.0), (mass * steps)[has_mass], "smooth"
+    )
 
 
 def _slope(score: PlaneFunction, u: FloatArray, v: FloatArray, h: float = 1e-5) -> FloatArray:
@@ -240,9 +242,9 @@ def discrete(score: PlaneFunction, plane: Plane, slices: int = 2048, cells: int 
     mass = np.concatenate([(cut - low) * weight, ((high - cut) * weight)[jumps]])
     mean_q = np.concatenate([_mean_q(plane, u, low, cut), _mean_q(plane, u[jumps], cut[jumps], high[jumps])])
     total = np.bincount(code, mass)
-    held = total > 0
-    calibrated = np.bincount(code, mass * mean_q)[held] / total[held]
-    return ScoreLaw(values[held], calibrated, total[held] / total.sum(), "discrete")
+    has_mass = total > 0
+    calibrated = np.bincount(code, mass * mean_q)[has_mass] / total[has_mass]
+    return ScoreLaw(values[has_mass], calibrated, total[has_mass] / total.sum(), "discrete")
 
 
 def _panels(along: PlaneFunction, slices: int) -> tuple[FloatArray, FloatArray]:
@@ -337,7 +339,7 @@ def _average_given(plane: Plane, u: FloatArray) -> FloatArray:
 # ── anything else ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def sampled(score: PlaneFunction, plane: Plane, points: int = 1 << 22, bins: int = 1 << 10) -> ScoreLaw:
+def sample_score_law(score: PlaneFunction, plane: Plane, points: int = 1 << 22, bins: int = 1 << 10) -> ScoreLaw:
     """Means of Q over bins of the sorted score."""
     u, w = _lattice(points)
     v = plane.conditional(u, w)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_clip, refuse, require_rows
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen, n_classes, unify
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, freeze, n_classes, unify
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._kernels.term_intervals import FEW_UNITS, FORMS, Ends, Moments, TermInference, WhatIf, steps
 from scoreprism._sample.level import Level, spread
@@ -142,18 +142,18 @@ class Chain:
         classes: ArrayLike | None = None,
         population: bool = False,
     ) -> None:
-        given = _parse_levels(levels)
-        terms = _parse_names(names, given)
+        parsed_levels = _parse_levels(levels)
+        terms = _parse_names(names, parsed_levels)
         sample, parsed = parse_laws(
             y_true,
-            [level.given for level in given],
+            [level.given for level in parsed_levels],
             sample_weight=sample_weight,
             groups=groups,
             pos_label=pos_label,
             classes=classes,
-            backend=next((level.backend for level in given if level.backend), None),
+            backend=next((level.backend for level in parsed_levels if level.backend), None),
         )
-        laws = [level.change(name=old.name) for level, old in zip(parsed, given, strict=True)]
+        laws = [level.change(name=old.name) for level, old in zip(parsed, parsed_levels, strict=True)]
         self.sample, self.levels, self.terms = sample, bring_together(laws), terms
         self.population = population
         self.findings: tuple[Finding, ...] = ()
@@ -195,8 +195,10 @@ class Chain:
         """
         chain = object.__new__(cls)
         names = [level.name for level in levels]
-        named = name_terms(names, frozenset({"Π"})) if terms is None else terms  # a level of features may be called Z
-        chain.sample, chain.levels, chain.terms = sample, bring_together(levels), named
+        named_terms = (
+            name_terms(names, frozenset({"Π"})) if terms is None else terms
+        )  # a level of features may be called Z
+        chain.sample, chain.levels, chain.terms = sample, bring_together(levels), named_terms
         chain.population, chain.findings, chain.fit = population, findings, fit
         return chain
 
@@ -291,16 +293,69 @@ class Chain:
         used = self.clip_at(clip)
         losses, extras = used._losses(loss), used._spreads(loss)
         finite = bool(np.isfinite(losses).all())
-        said = [] if finite else find_infinite_rows(losses, used, loss, form)
+        infinite_rows = [] if finite else used._find_infinite_rows(losses, loss, form)
         if form == "plugin":
             extras = np.concatenate([extras, used._divergences(loss)])
         ends = what_if = None
         if self.terms[0].role == "reliability" and not self.population and finite:
             ends, what_if, extras = _ends(used, loss, losses, extras)
         moments = used.moments(losses, extras, loss)
-        rows = None if self.sample.cells is not None else RowLosses(frozen(losses), frozen(extras), what_if)
-        result = replace(conclude(self, loss, form, clip, moments, self.sample.mean(losses[0]), rows, said), _ends=ends)
+        rows = None if self.sample.cells is not None else RowLosses(freeze(losses), freeze(extras), what_if)
+        result = replace(
+            self._conclude(loss, form, clip, moments, self.sample.mean(losses[0]), rows, infinite_rows), _ends=ends
+        )
         return result if self.fit is None else self.fit.complete(result)
+
+    def _find_infinite_rows(self, losses: FloatArray, loss: ProperLoss, form: str) -> list[Finding]:
+        """Find the rows with an infinite loss; refuse to subtract two of them."""
+        sample, infinite = self.sample, np.isinf(losses)
+        if sample.weight is not None:
+            infinite &= sample.weight > 0
+        counted = [bool(line.any()) for line in infinite]
+        if not any(counted):
+            return []
+        for t in range(1, len(self.levels)):
+            if counted[t] and form != "plugin":
+                raise InfiniteLossError(
+                    f"level {self.levels[t].name!r} must have a finite {loss!s} loss in every row; "
+                    f"it is infinite in {sample.describe(infinite[t])}, where the law gives probability 0 "
+                    "to what happened. " + spell(("Pass `clip`=1e-6 (or another distance from 0)", "`form`='plugin'"))
+                )
+        count, total, rows = sample.locate(np.logical_or.reduce(infinite))
+        facts = {"loss": str(loss), "total": total, "rows": rows}
+        return [announce(Finding("infinite_loss", n=count, facts=facts))]
+
+    def _conclude(
+        self,
+        loss: ProperLoss,
+        form: str,
+        clip: float | None,
+        moments: Moments,
+        risk: float,
+        rows: RowLosses | Callable[[], RowLosses] | None,
+        findings: Sequence[Finding],
+    ) -> Decomposition:
+        """The decomposition, once its moments are known."""
+        terms = (*self.terms, Term("residual", "residual")) if form == "plugin" else self.terms
+        sample = self.sample
+        return Decomposition(
+            names=tuple(term.name for term in terms),
+            _backend=sample.backend,
+            loss=loss,
+            form=form,
+            risk=risk,
+            level_names=self.level_names,
+            n=sample.n if sample.cells is None else sample.n_held,
+            n_classes=self.k,
+            _roles=tuple(term.role for term in terms),
+            _signs=tuple(term.sign for term in terms),
+            _moments=moments,
+            clip=clip,
+            findings=(*self.findings, *findings, *_cautions(self, form), *_contradictions(moments, self)),
+            chain=self,
+            _row_losses=rows,
+            _population=self.population,
+        )
 
     def level_losses(self, loss: ProperLoss) -> FloatArray:
         """
@@ -438,12 +493,12 @@ class Chain:
             With these rows only; it cannot be refitted.
         """
         self.sample.require_rows("take")
-        return self._taken(np.flatnonzero(rows) if rows.dtype == bool else rows)
+        return self._take_checked(np.flatnonzero(rows) if rows.dtype == bool else rows)
 
-    def _taken(self, some: IntArray) -> Chain:
+    def _take_checked(self, some: IntArray) -> Chain:
         """Some of the rows by their numbers, where there are single rows."""
         return self._with(
-            sample=self.sample._taken(some), levels=tuple(level.take(some) for level in self.levels), fit=None
+            sample=self.sample._take_checked(some), levels=tuple(level.take(some) for level in self.levels), fit=None
         )
 
     def rename(self, names: Sequence[str], levels: Sequence[str]) -> Chain:
@@ -498,11 +553,11 @@ class Chain:
         marginal = mass / mass.sum()
         constant = np.tile(marginal, (sample.n, 1)) if wide else np.full(sample.n, marginal[1])
         levels = (*self.levels, Level.of("Q̄", constant))
-        return self._with(levels=levels, terms=RESOLUTION, findings=(), fit=None)
+        return self._with(levels=levels, terms=_RESOLUTION, findings=(), fit=None)
 
 
 #: The terms of S → C → Q̄: the resolution is subtracted.
-RESOLUTION = (
+_RESOLUTION = (
     Term("reliability", "reliability"),
     Term("resolution", "resolution", -1),
     Term("uncertainty", "uncertainty"),
@@ -594,17 +649,17 @@ def _ends(chain: Chain, loss: ProperLoss, losses: FloatArray, extras: FloatArray
 def _moments_of_cells(chain: Chain, losses: FloatArray, extras: FloatArray, loss: ProperLoss) -> Moments:
     """Σw²(r − r̄)(r' − r̄')/(Σw)², from what lies between lines and what lies within them."""
     cells, weight = chain.sample.cells, chain.sample.weight
-    assert cells is not None  # noqa: S101 - asked for before
+    assert cells is not None  # noqa: S101 - callers check it
     assert weight is not None  # noqa: S101 - lines always have one
-    held = weight > 0
-    share = weight[held] / weight.sum()
-    part = np.concatenate([steps(losses), extras])[:, held]
-    seen = cells.known(loss).mean2
-    by_square = np.stack([seen.get(name, line) for name, line in zip(chain.level_names, losses, strict=True)])
+    weighted = weight > 0
+    share = weight[weighted] / weight.sum()
+    part = np.concatenate([steps(losses), extras])[:, weighted]
+    mean_squares = cells.known(loss).mean2
+    by_square = np.stack([mean_squares.get(name, line) for name, line in zip(chain.level_names, losses, strict=True)])
     with np.errstate(invalid="ignore"):
         mean = (part * share).sum(axis=1)
-        apart = np.concatenate([steps(by_square), extras])[:, held] - mean[:, None]
-        covariance = (apart * cells.squares[held]) @ apart.T
+        apart = np.concatenate([steps(by_square), extras])[:, weighted] - mean[:, None]
+        covariance = (apart * cells.squares[weighted]) @ apart.T
     covariance += cells.within(loss, chain.level_names, covariance.shape[0])
     return Moments(mean, covariance / float(weight.sum()) ** 2 if cells.n_units > 1 else covariance * np.nan)
 
@@ -617,73 +672,14 @@ def _with_floor(
 ) -> Decomposition:
     """A decomposition with the same at a floor."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ScoreprismWarning)  # it was said of the decomposition that was asked for
+        warnings.simplefilter("ignore", ScoreprismWarning)  # the main decomposition has issued these warnings
         twin = again(distance)
     law = sample.prediction
     moved = round(sample.total((clip_law(law, distance) != law).reshape(sample.n, -1).any(axis=1)))
-    return replace(result, floored=as_floored(twin, moved))
-
-
-def as_floored(twin: Decomposition, moved: int) -> Decomposition:
-    """A decomposition at a floor, marked as such."""
-    note = Finding("floored", n=moved, facts={"floor": twin.clip or 0.0, "total": twin.n})
-    return replace(twin, _moved=moved, findings=(note, *twin.findings))
-
-
-def find_infinite_rows(losses: FloatArray, chain: Chain, loss: ProperLoss, form: str) -> list[Finding]:
-    """Find the rows with an infinite loss; refuse to subtract two of them."""
-    sample, infinite = chain.sample, np.isinf(losses)
-    if sample.weight is not None:
-        infinite &= sample.weight > 0
-    counted = [bool(line.any()) for line in infinite]
-    if not any(counted):
-        return []
-    for t in range(1, len(chain.levels)):
-        if counted[t] and form != "plugin":
-            raise InfiniteLossError(
-                f"level {chain.levels[t].name!r} must have a finite {loss!s} loss in every row; "
-                f"it is infinite in {sample.describe(infinite[t])}, where the law gives probability 0 "
-                "to what happened. " + spell(("Pass `clip`=1e-6 (or another distance from 0)", "`form`='plugin'"))
-            )
-    count, total, rows = sample.locate(np.logical_or.reduce(infinite))
-    facts = {"loss": str(loss), "total": total, "rows": rows}
-    return [announce(Finding("infinite_loss", n=count, facts=facts))]
+    return replace(result, floored=twin._as_floored(moved))
 
 
 # ── the result ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def conclude(
-    chain: Chain,
-    loss: ProperLoss,
-    form: str,
-    clip: float | None,
-    moments: Moments,
-    risk: float,
-    rows: RowLosses | Callable[[], RowLosses] | None,
-    findings: Sequence[Finding],
-) -> Decomposition:
-    """The decomposition, once its moments are known."""
-    terms = (*chain.terms, Term("residual", "residual")) if form == "plugin" else chain.terms
-    sample = chain.sample
-    return Decomposition(
-        names=tuple(term.name for term in terms),
-        _backend=sample.backend,
-        loss=loss,
-        form=form,
-        risk=risk,
-        level_names=chain.level_names,
-        n=sample.n if sample.cells is None else sample.n_held,
-        n_classes=chain.k,
-        _roles=tuple(term.role for term in terms),
-        _signs=tuple(term.sign for term in terms),
-        _moments=moments,
-        clip=clip,
-        findings=(*chain.findings, *findings, *_cautions(chain, form), *_contradictions(moments, chain)),
-        chain=chain,
-        _row_losses=rows,
-        _population=chain.population,
-    )
 
 
 def _cautions(chain: Chain, form: str) -> list[Finding]:

@@ -10,13 +10,14 @@ import numpy as np
 from scoreprism._core.checks import parse_folds, parse_law, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names
 from scoreprism._core.labels import GivenLaw
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen, n_classes
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, freeze, n_classes
 from scoreprism._findings.finding import Finding
 from scoreprism._kernels.isotonic import isotonic_fit, isotonic_sums
 from scoreprism._kernels.term_intervals import Moments
+from scoreprism._sample.cells import block_losses
 from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample, parse_laws
-from scoreprism.decomposition._chain import Chain, Term, conclude, find_infinite_rows
+from scoreprism.decomposition._chain import Chain, Term
 from scoreprism.decomposition._result import Decomposition, RowLosses
 from scoreprism.losses import ProperLoss
 
@@ -30,7 +31,7 @@ _BIASED = Finding("in_sample_bias")
 
 
 class CorpChain(Chain):
-    """S → isotonic → Q̄; the laws are fitted when first asked for, since the terms need only sums."""
+    """S → isotonic → Q̄; the laws are fitted on first use, since the terms need only sums."""
 
     level_names = ("S", "isotonic", "Q̄")
     k = 2
@@ -60,34 +61,17 @@ class CorpChain(Chain):
         """
         sample, score = self.sample, as_vector(self.sample.prediction)
         blocks = isotonic_sums(score, sample.y == 1, sample.weight)
-        isotonic, constant = corp_losses(loss, *blocks, clip)
+        isotonic, constant = block_losses(loss, *blocks, clip)
         risk = sample.mean(loss.evaluate(score if clip is None else clip_law(score, clip), sample.y))
         rows = _CorpRows(self, loss, clip)
         infinite = not math.isfinite(risk + isotonic + constant)
-        said = find_infinite_rows(rows().losses, self, loss, form) if infinite else []
+        infinite_rows = self._find_infinite_rows(rows().losses, loss, form) if infinite else []
         mean = np.array([risk - isotonic, isotonic - constant, constant, 0.0, 0.0, 0.0])
-        return conclude(self, loss, form, clip, Moments(mean, rows.covariance), risk, rows, said)
-
-
-def corp_losses(
-    loss: ProperLoss, weight: FloatArray, events: FloatArray, clip: float | None = None
-) -> tuple[float, float]:
-    """Mean loss of the isotonic law, and of the marginal law, from the sums of the isotonic blocks."""
-    blocks = np.array([weight, events])
-    weights, happened = np.concatenate([blocks, blocks.sum(axis=1, keepdims=True)], axis=1)  # all rows: the last pool
-    law, size = happened / weights, weights.size
-    law = law if clip is None else clip_law(law, clip)
-    # a law that is constant on a pool of rows: events·ℓ(c, 1) + (weight − events)·ℓ(c, 0), where 0·∞ = 0
-    mass = np.concatenate([weights - happened, happened])
-    losses = loss.evaluate(np.concatenate([law, law]), np.repeat([0, 1], size))
-    losses[mass == 0.0] = 0.0
-    losses *= mass
-    sums, total = losses[:size] + losses[size:], weights[-1]
-    return float(np.add.reduce(sums[:-1]) / total), float(sums[-1] / total)
+        return self._conclude(loss, form, clip, Moments(mean, rows.covariance), risk, rows, infinite_rows)
 
 
 class _CorpRows:
-    """The rows of CORP, evaluated when first asked for."""
+    """The rows of CORP, evaluated on first use."""
 
     def __init__(self, chain: CorpChain, loss: ProperLoss, clip: float | None) -> None:
         self.chain, self.loss, self.clip = chain, loss, clip
@@ -95,7 +79,7 @@ class _CorpRows:
     @cached_property
     def _found(self) -> RowLosses:
         losses = Chain.of(self.chain.sample, self.chain.levels, _CORP).clip_at(self.clip)._losses(self.loss)
-        return RowLosses(frozen(losses), frozen(np.zeros(losses.shape)))
+        return RowLosses(freeze(losses), freeze(np.zeros(losses.shape)))
 
     def __call__(self) -> RowLosses:
         return self._found

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 #: Power at which "how many rows it would take" is computed.
 POWER = 0.8
-#: Beyond so many times the rows at hand, how many it would take is of no use.
+#: Required sample sizes beyond this multiple of the rows are not reported.
 _FAR = 100.0
-#: Upper ends of the reliability nearer to each other than this share are told as one.
+#: Upper ends of the reliability nearer to each other than this share are reported as one.
 _ALIKE = 0.1
 
 
@@ -113,7 +113,7 @@ def upper_ends(result: Decomposition, confidence_level: float) -> list[tuple[str
     name = result.names[0]
     smooth = result._interval(name, confidence_level, "smooth").high
     if not result._inference(name).any_shape:
-        fitted = result._ends is not None or bool(result._alternatives)  # a law that was given is taken as it is
+        fitted = result._ends is not None or bool(result._alternatives)  # a law passed by the user has no fitting error
         return [("smooth" if fitted else "", smooth if result._ends else result._interval(name, confidence_level).high)]
     far = result._interval(name, confidence_level, "any-shape").high
     return [("", far)] if smooth >= (1.0 - _ALIKE) * far else [("smooth", smooth), ("any", far)]
@@ -164,7 +164,7 @@ def _on_the_rest(
 
 
 def _rows_needed(result: Decomposition, index: int, confidence_level: float) -> int | None:
-    """How many rows would establish a term of the size estimated, if it is right; None if there is no saying."""
+    """How many rows would establish a term of the size estimated, if it is right; None if that is unknown."""
     name = result.names[index]
     value, error = result.terms[name], result.std_error[name]
     if not (value > 0.0 and error > 0.0):
@@ -261,7 +261,7 @@ class Summary(TermTable):
         plain["findings"] = [one.to_dict() for one in self.findings]
         twin = self.result._stand_in
         if twin is not None:
-            terms = twin._summarized(self.confidence_level)._by_term()
+            terms = twin._make_summary(self.confidence_level)._by_term()
             plain["floored"] = {"floor": twin.clip, "moved": twin._moved, "terms": terms}
         return plain
 
@@ -296,7 +296,7 @@ class Summary(TermTable):
 
     def _twin(self) -> TermTable | None:
         twin = self.result._stand_in
-        return None if twin is None else twin._summarized(self.confidence_level)
+        return None if twin is None else twin._make_summary(self.confidence_level)
 
     def _title(self) -> str:
         return self.result._title()

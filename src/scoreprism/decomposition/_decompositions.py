@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, parse_confidence, plain, refuse
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._core.checks import abbreviate, parse_choice, parse_confidence, refuse, write_plain
+from scoreprism._document.result import TermTable
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_count
 from scoreprism._kernels.holm import holm_by_name
@@ -18,7 +18,7 @@ from scoreprism.decomposition._result import Decomposition, PairedDifference
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Drawable, TermTable):
+class Comparison(TermTable):
     """
     Decompositions of several models on the same rows, in the same folds.
 
@@ -151,7 +151,7 @@ class Comparison(Drawable, TermTable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SegmentDecompositions(Drawable, TermTable):
+class SegmentDecompositions(TermTable):
     """
     One decomposition per segment, fitted inside it; tests are adjusted for the number of segments.
 
@@ -191,10 +191,10 @@ class SegmentDecompositions(Drawable, TermTable):
 
     def __getitem__(self, segment: object) -> Decomposition:
         if segment not in self.decompositions:
-            known = listed(map(plain, self.decompositions))
+            known = abbreviate(map(write_plain, self.decompositions))
             refuse(
                 f"the segment must be one of {known}",
-                plain(segment),
+                write_plain(segment),
                 "It may have been skipped: see the attribute skipped.",
             )
         return self.decompositions[segment]

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scoreprism._core.checks import parse_law, parse_numbers, plain, refuse, require_rows
-from scoreprism._core.labels import distinct, parse_labels
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, frozen, n_classes
+from scoreprism._core.checks import parse_law, parse_numbers, refuse, require_rows, write_plain
+from scoreprism._core.labels import code_labels, parse_labels
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, freeze, n_classes
 from scoreprism._sample.level import Level
 from scoreprism.decomposition._chain import Chain
 from scoreprism.decomposition._result import Decomposition
@@ -47,8 +47,8 @@ class FiniteModel:
     """
 
     def __init__(self, prob: ArrayLike, law: ArrayLike) -> None:
-        self.law = frozen(parse_law(law, "law").copy())
-        self.prob = frozen(parse_numbers(prob, "prob").copy())
+        self.law = freeze(parse_law(law, "law").copy())
+        self.prob = freeze(parse_numbers(prob, "prob").copy())
         if self.prob.ndim != 1:
             refuse("`prob` must be one-dimensional", f"shape {self.prob.shape}", "Pass one probability per state.")
         require_rows(self.prob.shape[0], self.law.shape[0], "prob", "law")
@@ -56,7 +56,7 @@ class FiniteModel:
         if (self.prob < 0).any() or abs(total - 1.0) > 1e-9:
             refuse(
                 "`prob` must be nonnegative and sum to 1",
-                f"a sum of {plain(float(total))}, smallest {plain(self.prob.min())}",
+                f"a sum of {write_plain(float(total))}, smallest {write_plain(self.prob.min())}",
                 "Divide counts by their sum.",
             )
 
@@ -103,7 +103,7 @@ class FiniteModel:
             return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
         labels = parse_labels(partition, name)
         require_rows(labels.shape[0], self.prob.shape[0], name, "law")
-        return distinct(labels, name)[1]
+        return code_labels(labels, name)[1]
 
     def _average(self, codes: IntArray) -> FloatArray:
         size = int(codes.max()) + 1
@@ -159,8 +159,8 @@ class FiniteModel:
                 f"{n_classes(law)} and {n_classes(self.law)}",
                 "Predict the same outcome.",
             )
-        named = _name_partitions(partitions)
-        cells = {name: self.cells(labels, f"partition {name!r}") for name, labels in named.items()}
+        by_name = _name_partitions(partitions)
+        cells = {name: self.cells(labels, f"partition {name!r}") for name, labels in by_name.items()}
         self._check_nested(law, cells)
         levels = [("S", law), *((name, self._average(codes)) for name, codes in cells.items())]
         state, label, weight = self._rows()
@@ -177,14 +177,14 @@ class FiniteModel:
         return state, label, joint[state, label]
 
     def _check_nested(self, law: FloatArray, cells: Mapping[str, IntArray]) -> None:
-        held = self.prob > 0
+        possible = self.prob > 0
         coarse: FloatArray | IntArray = law
         coarse_name = "the prediction"
         for name, codes in cells.items():
             first = np.full(int(codes.max()) + 1, -1)
-            first[codes[held][::-1]] = np.flatnonzero(held)[::-1]
+            first[codes[possible][::-1]] = np.flatnonzero(possible)[::-1]
             same = coarse[first[codes]] == coarse
-            broken = np.flatnonzero(~(same if same.ndim == 1 else same.all(axis=1)) & held)
+            broken = np.flatnonzero(~(same if same.ndim == 1 else same.all(axis=1)) & possible)
             if broken.size:
                 _refuse_nesting(coarse_name, name, coarse, first[codes[broken[0]]], broken[0])
             coarse, coarse_name = codes, f"level {name!r}"
@@ -208,21 +208,21 @@ def _refuse_nesting(coarse_name: str, name: str, coarse: FloatArray | IntArray, 
 
 def plain_law(law: FloatArray | IntArray) -> str:
     """One law as text."""
-    return plain(law) if np.ndim(law) == 0 else "(" + ", ".join(plain(v) for v in law) + ")"
+    return write_plain(law) if np.ndim(law) == 0 else "(" + ", ".join(write_plain(v) for v in law) + ")"
 
 
 def _name_partitions(partitions: Sequence[ArrayLike] | Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
     if isinstance(partitions, Mapping):
-        named = {str(name): labels for name, labels in partitions.items()}
+        by_name = {str(name): labels for name, labels in partitions.items()}
     elif isinstance(partitions, Sequence) and not isinstance(partitions, str):
         names = _DEFAULT_NAMES if len(partitions) <= 3 else [f"F{t}" for t in range(len(partitions))]
-        named = dict(zip(names, partitions, strict=False))
+        by_name = dict(zip(names, partitions, strict=False))
     else:
         refuse(
             "`partitions` must be a list, or a mapping from level name to labels",
             type(partitions).__name__,
             "For example [s, x].",
         )
-    if not named:
+    if not by_name:
         refuse("`partitions` must hold at least one labelling of the states", "none", "For example [s] for σ(S).")
-    return named
+    return by_name

@@ -17,9 +17,9 @@ from scoreprism._core.checks import parse_choice, parse_confidence, parse_count,
 from scoreprism._core.frames import make_frame
 from scoreprism._core.labels import parse_groups
 from scoreprism._core.progress import track
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, freeze
 from scoreprism._document.model import Cell, make_range
-from scoreprism._document.result import Contributions, Drawable, TermTable
+from scoreprism._document.result import Contributions, TermTable
 from scoreprism._document.result_json import (
     FLOORED,
     MOVED,
@@ -88,7 +88,7 @@ def _combine(components: FloatArray, term: dict[int, float]) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decomposition(Drawable, Noted, TermTable):
+class Decomposition(Noted, TermTable):
     """
     A loss, split into the terms of a chain of information levels.
 
@@ -157,7 +157,7 @@ class Decomposition(Drawable, Noted, TermTable):
     muted: tuple[str, ...] = ()
     _ends: Ends | None = None
     _calibration: Callable[[], float | None] | None = None
-    _moved: int | None = None  # rows that a floor moved which nobody asked for; None where `clip` was asked for
+    _moved: int | None = None  # rows moved by the default floor; None where the user set `clip`
 
     # ── terms ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -170,7 +170,7 @@ class Decomposition(Drawable, Noted, TermTable):
     def sample_weight(self) -> FloatArray | None:
         """Weights of the rows that were passed, if there were any."""
         weight = self._weight
-        return weight if weight is None or self.chain is None else self.chain.sample.by_given_row(frozen(weight), 0.0)
+        return weight if weight is None or self.chain is None else self.chain.sample.by_given_row(freeze(weight), 0.0)
 
     @property
     def _weight(self) -> FloatArray | None:
@@ -204,6 +204,11 @@ class Decomposition(Drawable, Noted, TermTable):
         """What is shown beside this decomposition: the same at a floor, where it is infinite."""
         return None if self._finite else self.floored
 
+    def _as_floored(self, moved: int) -> Decomposition:
+        """Mark a decomposition as one at a floor that moved so many rows."""
+        note = Finding("floored", n=moved, facts={"floor": self.clip or 0.0, "total": self.n})
+        return replace(self, _moved=moved, findings=(note, *self.findings))
+
     @property
     def floor(self) -> float | None:
         """Distance from 0 and 1 where probabilities are kept away from them by default (``floored``); else None."""
@@ -226,7 +231,7 @@ class Decomposition(Drawable, Noted, TermTable):
         sign = self._signs[index]
         return {i: sign * c for i, c in coefficients(self.form, index, self._levels).items()}
 
-    def _renamed(self, names: tuple[str, ...], levels: tuple[str, ...]) -> Decomposition:
+    def _rename_terms(self, names: tuple[str, ...], levels: tuple[str, ...]) -> Decomposition:
         """The same terms and levels by other names; the residual keeps its own."""
         known = (*names, "residual") if self.form == "plugin" else names
         return replace(
@@ -234,7 +239,7 @@ class Decomposition(Drawable, Noted, TermTable):
             names=known,
             level_names=levels,
             chain=None if self.chain is None else self.chain.rename(names, levels),
-            floored=None if self.floored is None else self.floored._renamed(names, levels),
+            floored=None if self.floored is None else self.floored._rename_terms(names, levels),
             muted=tuple(known[self.names.index(term)] for term in self.muted),
             findings=tuple(self._rename_in(one, known, levels) for one in self.findings),
         )
@@ -391,7 +396,7 @@ class Decomposition(Drawable, Noted, TermTable):
         return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence_level, "clt")
 
     def _shown_interval(self, name: str, confidence_level: float = 0.95) -> Interval:
-        """The interval of a term, or NaN where there is none to be had."""
+        """The interval of a term, or NaN where there is none."""
         if self._inference(name).has_interval:
             return self._interval(name, confidence_level)
         return Interval(math.nan, math.nan, confidence_level, "none")
@@ -408,7 +413,7 @@ class Decomposition(Drawable, Noted, TermTable):
 
     @cached_property
     def _candidates(self) -> tuple[Alternative, ...]:
-        """What each candidate map for C says of the reliability; fitted again for a loss that was not asked for."""
+        """The reliability by each candidate map for C; refitted for losses not evaluated before."""
         return self._alternatives() if callable(self._alternatives) else self._alternatives
 
     def _envelope(self, inference: TermInference, confidence_level: float) -> Interval:
@@ -434,13 +439,13 @@ class Decomposition(Drawable, Noted, TermTable):
         if not math.isfinite(self.terms[name]):
             return Interval(math.nan, math.nan, confidence_level, "bca")
         weight = np.ones(self.n) if self._weight is None else self._weight
-        held = weight > 0  # rows that no split tests are not drawn
+        weighted = weight > 0  # rows that no split tests are not drawn
         units, i = np.full(self.n, 0), self.names.index(name)
         own = np.arange(self.n) if self._groups is None else self._groups
-        units[held] = np.unique(own[held], return_inverse=True)[1]
+        units[weighted] = np.unique(own[weighted], return_inverse=True)[1]
         count = int(units.max()) + 1
         draws = (np.bincount(rng.integers(0, count, count), minlength=count) for _ in range(n_resamples))
-        work = (fit.refit_term(i, drawn[units] * held.astype(float), self) for drawn in draws)
+        work = (fit.refit_term(i, drawn[units] * weighted.astype(float), self) for drawn in draws)
         replicates = np.array(list(track(work, n_resamples, f"bootstrap of {name}")))
         centred = weight * (self._rows[:, i] - self.terms[name])
         influence = np.bincount(units, centred, minlength=count).astype(float)
@@ -561,9 +566,9 @@ class Decomposition(Drawable, Noted, TermTable):
             The most important first; ``finding.text`` is its sentence.
         """
         confidence, share = parse_confidence(confidence_level), parse_share(min_gain, "min_gain")
-        return self._concluded(confidence, share, calibration_pvalue, grouping_pvalue)
+        return self._draw_conclusions(confidence, share, calibration_pvalue, grouping_pvalue)
 
-    def _concluded(
+    def _draw_conclusions(
         self,
         confidence_level: float,
         min_gain: float = MIN_GAIN,
@@ -591,11 +596,13 @@ class Decomposition(Drawable, Noted, TermTable):
         Summary
             Printed as a table; ``summary.findings`` holds the conclusions, ``summary.advice`` their sentences.
         """
-        return self._summarized(parse_confidence(confidence_level), parse_share(min_gain, "min_gain"))
+        return self._make_summary(parse_confidence(confidence_level), parse_share(min_gain, "min_gain"))
 
-    def _summarized(self, confidence_level: float, min_gain: float = MIN_GAIN) -> Summary:
+    def _make_summary(self, confidence_level: float, min_gain: float = MIN_GAIN) -> Summary:
         """The table people read; level and share were parsed before."""
-        return Summary(self.names, self._backend, self, confidence_level, self._concluded(confidence_level, min_gain))
+        return Summary(
+            self.names, self._backend, self, confidence_level, self._draw_conclusions(confidence_level, min_gain)
+        )
 
     # ── slices and comparisons ──────────────────────────────────────────────────────────────────────
 
@@ -616,12 +623,12 @@ class Decomposition(Drawable, Noted, TermTable):
         Contributions
             Shares of the segments, which add up to the terms.
         """
-        kept = None if self.chain is None else self.chain.sample.kept
-        n = self.n if kept is None or self.chain is None else self.chain.sample.n_given
+        given_rows = None if self.chain is None else self.chain.sample.kept
+        n = self.n if given_rows is None or self.chain is None else self.chain.sample.n_given
         parsed = parse_groups(segments, n, "segments")
         if parsed is None:
             refuse("`segments` must give the segment of each row", "None", "Pass one label per row.")
-        labels, codes = parsed if kept is None else (parsed[0], parsed[1][kept])
+        labels, codes = parsed if given_rows is None else (parsed[0], parsed[1][given_rows])
         weight = np.ones(self.n) if self._weight is None else self._weight
         share = np.bincount(codes, weight, minlength=labels.size) / weight.sum()
         with np.errstate(invalid="ignore"):
@@ -649,7 +656,7 @@ class Decomposition(Drawable, Noted, TermTable):
             refuse("`other` must be a Decomposition", type(other).__name__, "Decompose the other prediction first.")
         (losses, extras, what_if), (other_losses, other_extras, other_what_if) = self._kept, other._kept
         for what in ("loss", "form", "names", "n", "clip"):
-            if getattr(self, what) != getattr(other, what):  # losses of one's own are equal only to themselves
+            if getattr(self, what) != getattr(other, what):  # custom losses are equal only to themselves
                 refuse(
                     f"both decompositions must have the same {what}",
                     f"{getattr(self, what)!s} and {getattr(other, what)!s}",
@@ -907,7 +914,7 @@ def _alternative(data: dict[str, Any]) -> Alternative:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairedDifference(Drawable, TermTable):
+class PairedDifference(TermTable):
     """
     Difference of two decompositions of the same rows.
 
@@ -1007,7 +1014,7 @@ class PairedDifference(Drawable, TermTable):
         return Interval(low, high, confidence_level, f"{'any shape' if any_shape else 'smooth'}, paired")
 
     def _shown_interval(self, name: str, confidence_level: float = 0.95) -> Interval:
-        """The interval of a difference, or NaN where there is none to be had."""
+        """The interval of a difference, or NaN where there is none."""
         if self.first._inference(name).has_interval:
             return self._interval(name, confidence_level)
         return Interval(math.nan, math.nan, confidence_level, "none")
@@ -1017,7 +1024,7 @@ class PairedDifference(Drawable, TermTable):
         i = self.names.index(name)
         first, second = self.first._inference(name), self.second._inference(name)
         both = TermInference(name, first.role, i, first.sign, first.levels, self._moments, self._ends)
-        return both.paired(first, second, z, any_shape=any_shape)
+        return both.difference_ends(first, second, z, any_shape=any_shape)
 
     def to_dict(self) -> dict[str, Any]:
         """

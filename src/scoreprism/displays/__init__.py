@@ -4,6 +4,12 @@ from scoreprism._document.colours import house_style
 from scoreprism.displays._decomposition_bars import DecompositionDisplay
 from scoreprism.displays._display import CurveDisplay, Display, ResultDisplay
 from scoreprism.displays._drift_panels import DriftDisplay
+from scoreprism.displays._estimate_figures import (
+    ContributionsDisplay,
+    EstimatesDisplay,
+    SampleSizeDisplay,
+    TestDisplay,
+)
 from scoreprism.displays._metric_figure import MetricsDisplay
 from scoreprism.displays._murphy_figures import MurphyDecompositionDisplay, MurphyDisplay
 from scoreprism.displays._pipeline_figures import PairedDisplay, PipelineBootstrapDisplay, SplitsDisplay
@@ -22,10 +28,12 @@ from scoreprism.displays._triptych import TriptychDisplay
 __all__ = [
     "DISPLAYS",
     "CalibrationMapDisplay",
+    "ContributionsDisplay",
     "CurveDisplay",
     "DecompositionDisplay",
     "Display",
     "DriftDisplay",
+    "EstimatesDisplay",
     "GroupingDisplay",
     "MetricsDisplay",
     "MurphyDecompositionDisplay",
@@ -37,11 +45,13 @@ __all__ = [
     "ResolutionPlaneDisplay",
     "ResultDisplay",
     "RocDisplay",
+    "SampleSizeDisplay",
     "ScoreDistributionDisplay",
     "SplitsDisplay",
     "StageRecalibrationDisplay",
     "StageSelectionDisplay",
     "StagewiseDisplay",
+    "TestDisplay",
     "TriptychDisplay",
     "house_style",
 ]
@@ -67,4 +77,8 @@ DISPLAYS: dict[str, type[Display]] = {
     "paired-comparison": PairedDisplay,
     "splits": SplitsDisplay,
     "drift": DriftDisplay,
+    "estimates": EstimatesDisplay,
+    "test": TestDisplay,
+    "sample-size": SampleSizeDisplay,
+    "contributions": ContributionsDisplay,
 }

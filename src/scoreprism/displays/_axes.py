@@ -1,4 +1,4 @@
-"""Axes: panels in the place of one, how much of an axis from 0 to 1 is shown, what can be drawn at all."""
+"""Checks of axes, limits of axes of probabilities, and panels in place of one axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, refuse
+from scoreprism._core.checks import abbreviate, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism.curves import ScoreDistribution
 from scoreprism.displays._figure_text import inches, wrap
@@ -18,7 +18,7 @@ from scoreprism.displays._style import Canvas, Inks
 
 
 def check_axes(ax: Any) -> Canvas:
-    """Axes that can be drawn on."""
+    """Refuse anything but rectilinear matplotlib Axes."""
     from matplotlib.axes import Axes
 
     remedy = "For example fig, ax = plt.subplots(layout='constrained')."
@@ -31,7 +31,7 @@ def check_axes(ax: Any) -> Canvas:
 
 @contextmanager
 def open_axes(ax: Any, size: tuple[float, float]) -> Iterator[Canvas]:
-    """The user's axes, or new ones that go away again if drawing fails."""
+    """The user's axes, or new ones that are closed if drawing fails."""
     import matplotlib.pyplot as plt
 
     axes: Canvas = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else check_axes(ax)
@@ -45,9 +45,9 @@ def open_axes(ax: Any, size: tuple[float, float]) -> Iterator[Canvas]:
 
 # ── how much of an axis is shown ────────────────────────────────────────────────────────────────────
 
-#: Scores that all lie closer to 0 or 1 than this are looked at closely.
+#: Axes are zoomed if nearly all scores lie within this distance of 0 or 1.
 _CORNER = 0.35
-#: Share of rows that may be left out of sight on either side.
+#: Share of rows that may lie outside the limits on either side.
 _RARE = 0.005
 
 
@@ -57,8 +57,8 @@ def parse_zoom(zoom: Any, low: float, high: float) -> tuple[float, float]:
         return 0.0, 1.0
     if isinstance(zoom, str) and zoom == "auto":
         if high < _CORNER:
-            return 0.0, _nice(high)
-        return (1.0 - _nice(1.0 - low), 1.0) if low > 1.0 - _CORNER else (0.0, 1.0)
+            return 0.0, _round_up(high)
+        return (1.0 - _round_up(1.0 - low), 1.0) if low > 1.0 - _CORNER else (0.0, 1.0)
     pair = np.asarray(zoom, dtype=object).ravel()
     numbers = all(isinstance(value, (int, float, np.number)) for value in pair)
     if pair.size != 2 or not numbers or not 0.0 <= float(pair[0]) < float(pair[1]) <= 1.0:
@@ -71,10 +71,10 @@ def require_finite(losses: Mapping[str, float], beside: str = "Pass") -> None:
     wrong = [name or "the model" for name, value in losses.items() if not np.isfinite(value)]
     if wrong:
         remedy = f"{beside} `clip`=1e-6, or `loss`='brier': a score of 0 or 1 was wrong."
-        refuse("a loss that is drawn must be finite", f"an infinite one of {listed(wrong)}", remedy)
+        refuse("a loss that is drawn must be finite", f"an infinite one of {abbreviate(wrong)}", remedy)
 
 
-def _nice(value: float) -> float:
+def _round_up(value: float) -> float:
     """A round number a little above a small one."""
     if value <= 0.0:
         return 0.01
@@ -84,8 +84,8 @@ def _nice(value: float) -> float:
     )
 
 
-def bulk(distributions: Iterable[ScoreDistribution]) -> tuple[float, float]:
-    """Where nearly all scores of every model lie."""
+def find_bulk(distributions: Iterable[ScoreDistribution]) -> tuple[float, float]:
+    """The range that holds nearly all scores of every model."""
     ends = []
     for one in distributions:
         first, last = np.searchsorted(np.cumsum(one.mass), (_RARE, 1.0 - _RARE - 1e-12))
@@ -96,7 +96,7 @@ def bulk(distributions: Iterable[ScoreDistribution]) -> tuple[float, float]:
 def coarsen(
     distribution: ScoreDistribution, limits: tuple[float, float], bins: int = 50
 ) -> tuple[FloatArray, FloatArray]:
-    """The part of a fine histogram that is seen, in bins that can be seen."""
+    """The part of a fine histogram within limits, in bins wide enough to see."""
     size = distribution.events.size
     first, last = (round(limit * size) for limit in limits)
     step = max((last - first) // bins, 1)
@@ -108,11 +108,11 @@ def coarsen(
 
 # ── panels ──────────────────────────────────────────────────────────────────────────────────────────
 
-#: Inches that a letter of a legend takes, and that its line and the gaps take.
+#: Width in inches of a letter of a legend, and of its line with the gaps.
 _LETTER, _KEY = 0.066, 0.55
 #: Panels narrower than this, in inches, get short words and small letters.
 _NARROW = 1.5
-#: What words become in narrow panels.
+#: Abbreviations in narrow panels.
 _SHORT = {
     "decision threshold θ": "θ",
     "mean elementary loss": "loss",
@@ -123,7 +123,7 @@ _SHORT = {
 
 
 def take_grid(ax: Canvas) -> Any:
-    """Where axes stand in a grid, to put panels there; they stay as an invisible frame."""
+    """The grid cell of axes, in which to put panels; the axes stay as an invisible frame."""
     spec = ax.get_subplotspec()
     if spec is None:
         rule = "a figure of several panels must have axes of a grid to divide"
@@ -133,7 +133,7 @@ def take_grid(ax: Canvas) -> Any:
 
 
 def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[Canvas], Canvas | None]:
-    """Put panels side by side where axes were; with names, and a place for the legend of all."""
+    """Put panels side by side in place of axes; with names also axes for their common legend."""
     spec = take_grid(ax)
     figure, paper = ax.figure, ax.get_facecolor()
     width, height = inches(ax)
@@ -157,8 +157,8 @@ def _columns(names: Sequence[str], width: float) -> int:
     return min(len(names), max(int(width / (_KEY + _LETTER * widest)), 1))
 
 
-def shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names: Sequence[str]) -> Any:
-    """The legend of all panels, in its place."""
+def draw_shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names: Sequence[str]) -> Any:
+    """Draw the legend of all panels on its axes."""
     width, height = inches(place)
     if height > width:
         words, columns = [wrap(name, 34) for name in names], 1
@@ -169,7 +169,7 @@ def shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names: Sequ
 
 
 def compact(panels: Sequence[Canvas]) -> None:
-    """Short words, few ticks and small letters, where panels are narrow."""
+    """Use short words, few ticks and small letters in narrow panels."""
     if inches(panels[0])[0] >= _NARROW:
         return
     for ax in panels:

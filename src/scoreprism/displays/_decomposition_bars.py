@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
-from scoreprism._core.checks import listed, parse_choice, parse_confidence, refuse
+from scoreprism._core.checks import abbreviate, parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draws
 from scoreprism._estimation.decompose import decompose
@@ -23,15 +23,15 @@ from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition import Comparison, Decomposition, PairedDifference, SegmentDecompositions
 from scoreprism.displays._axes import require_finite
 from scoreprism.displays._display import CurveDisplay, ShownModel, register, stack_frames
-from scoreprism.displays._figure_text import inches, legend, root_figure, shorten, wrap
+from scoreprism.displays._figure_text import draw_legend, inches, root_figure, shorten, wrap
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
 
 #: Inches of a line beside a bar.
 _LINE = 0.135
-#: A bar that is so many times as long as all others is cut at so many times the longest of these.
+#: A bar at least this many times as long as all others is cut at this many times the longest of them.
 _LONG, _SHOWN = 4.0, 1.6
-#: Roles of terms that are what is left when all others are gone.
+#: Roles of the term that remains after all others.
 _LEFT = ("remaining", "uncertainty")
 
 
@@ -39,8 +39,8 @@ class DecompositionDisplay(CurveDisplay[Any]):
     """
     The terms of a loss as bars, with intervals.
 
-    One decomposition is drawn as a waterfall (``kind="waterfall"``): from the loss down, term by term, to what is
-    left. Several, or a model before and after recalibration, as stacked bars (``kind="bars"``).
+    One decomposition is drawn as a waterfall (``kind="waterfall"``): from the loss down, term by term, to what
+    remains. Several, or a model before and after recalibration, as stacked bars (``kind="bars"``).
 
     `from_predictions` takes the options of `decompose` and of `plot`; ``recalibrate=``, a calibrator or its name,
     adds each model after recalibration.
@@ -61,7 +61,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
     interval_ : list of Line2D
         The intervals.
     label_ : list of Text
-        What is written next to bars.
+        The text next to bars.
 
     Examples
     --------
@@ -79,19 +79,20 @@ class DecompositionDisplay(CurveDisplay[Any]):
     pools_folds = True
 
     def __init__(self, decompositions: Any) -> None:
-        given = {"": decompositions} if isinstance(decompositions, Decomposition) else decompositions
-        if not isinstance(given, Mapping) or not given or not all(isinstance(d, Decomposition) for d in given.values()):
+        by_name = {"": decompositions} if isinstance(decompositions, Decomposition) else decompositions
+        is_mapping = isinstance(by_name, Mapping) and bool(by_name)
+        if not is_mapping or not all(isinstance(d, Decomposition) for d in by_name.values()):
             remedy = "Use decompose(y_true, y_proba), or from_predictions."
             refuse(
                 "`decompositions` must be a Decomposition, or a mapping of them", type(decompositions).__name__, remedy
             )
-        kinds = {(d.names, str(d.loss)) for d in given.values()}
+        kinds = {(d.names, str(d.loss)) for d in by_name.values()}
         if len(kinds) > 1:
-            shown = "; ".join(f"{loss}: {', '.join(names)}" for names, loss in sorted(kinds))
-            refuse("decompositions of one figure must have the same loss and terms", shown, "Draw them one by one.")
-        self.decompositions: dict[str, Decomposition] = dict(given)
+            got = "; ".join(f"{loss}: {', '.join(names)}" for names, loss in sorted(kinds))
+            refuse("decompositions of one figure must have the same loss and terms", got, "Draw them one by one.")
+        self.decompositions: dict[str, Decomposition] = dict(by_name)
         self._skipped: tuple[str, ...] = ()
-        self.curves = tuple(given.values())
+        self.curves = tuple(by_name.values())
 
     _computes = staticmethod(decompose)
     _shows = Decomposition
@@ -114,7 +115,9 @@ class DecompositionDisplay(CurveDisplay[Any]):
             if calibrator is not None:
                 pair[f"{part.name}, recalibrated" if part.name else "recalibrated"] = _recalibrate(own_part, calibrator)
             if pair.keys() & decompositions.keys():
-                refuse("models must have different names", listed(pair.keys() & decompositions.keys()), "Rename them.")
+                refuse(
+                    "models must have different names", abbreviate(pair.keys() & decompositions.keys()), "Rename them."
+                )
             decompositions |= {name: cls._curve(one) for name, one in pair.items()}
         return cls(decompositions)
 
@@ -144,10 +147,10 @@ class DecompositionDisplay(CurveDisplay[Any]):
         kind : {"waterfall", "bars"}, optional
             By default a waterfall for one decomposition, bars for several.
         terms : sequence of str, optional
-            Terms that bars show, all by default; without the last term, the part that can be reduced is seen better.
+            Terms that bars show, all by default; without the last term, the reducible part is easier to see.
         cut : bool, default=False
-            Whether a waterfall may leave out the beginning of its axis, where the last term dwarfs the others; bars
-            that are cut are shown torn, and the axis says where it begins.
+            Whether a waterfall may omit the beginning of its axis if the last term dwarfs the others; bars
+            that are cut are drawn torn, and the label of the axis says where it begins.
 
         Returns
         -------
@@ -171,9 +174,9 @@ class DecompositionDisplay(CurveDisplay[Any]):
             self.interval_: list[Any] = []
             self.label_: list[Any] = []
             if chosen == "waterfall":
-                self._waterfall(axes, inks, parse_confidence(confidence_level), style, cut=cut)
+                self._draw_waterfall(axes, inks, parse_confidence(confidence_level), style, cut=cut)
             else:
-                self._bars(
+                self._draw_bars(
                     axes, inks, parse_confidence(confidence_level), style, [name for name in names if name in shown]
                 )
             start = axes.get_xlim()[0]
@@ -189,24 +192,24 @@ class DecompositionDisplay(CurveDisplay[Any]):
         return self.figsize[0], 1.4 + 0.38 * rows
 
     def _unit(self, confidence_level: float) -> str:
-        """What the axis shows; how many rows, where it is the same for all."""
+        """Label of the axis, with the number of rows if it is the same for all."""
         sizes = {d.n for d in self.curves}
         rows = f", {write_count(sizes.pop())} rows" if len(sizes) == 1 else ""
         known = f", intervals at {100 * confidence_level:g} %" if self.interval_ else ""
         part = "" if self._whole else "part of the "
         mark = f"\n{self.curves[0]._mark}" if self.curves[0]._mark else ""
-        note = f"\nleft out: {listed(self._skipped)}" if self._skipped else ""
+        note = f"\nleft out: {abbreviate(self._skipped)}" if self._skipped else ""
         return f"{part}{self.curves[0].loss!s} loss{rows}{known}{mark}{note}"
 
-    def _waterfall(
+    def _draw_waterfall(
         self, axes: Canvas, inks: Inks, confidence_level: float, style: dict[str, Any], *, cut: bool
     ) -> None:
-        """From the loss down to what is left; a subtracted term goes up."""
+        """Draw from the loss down to the last term; a subtracted term goes up."""
         result = self.curves[0]
         base = {"height": 0.62, **style}
-        digits = _digits(result)
+        digits = _count_digits(result)
         self.bar_ += axes.barh(0, result.risk, **({"color": inks.quiet} | base))
-        self._write(axes, inks, 0, result.risk, _number(result.risk, digits))
+        self._write(axes, inks, 0, result.risk, _write_number(result.risk, digits))
         position, edges, lengths = result.risk, [0.0, result.risk], measure_lengths(result, confidence_level)
         for row, name in enumerate(result.names, start=1):
             value, sign = lengths[name], result._signs[row - 1]
@@ -215,10 +218,10 @@ class DecompositionDisplay(CurveDisplay[Any]):
             look = _hatch(look) if name in result.muted else look
             self.bar_ += axes.barh(row, following - position, left=position, **look)
             known = result._known(name, confidence_level)
-            left = result._roles[row - 1] in _LEFT  # it begins where the axis does: what is known is its upper end
+            left = result._roles[row - 1] in _LEFT  # its bar begins at the axis, so its interval is at the upper end
             base_end, side = (following, sign) if left else (position, -sign)
             ends = [base_end + side * end for end in (known.low, known.high)]
-            self._whisker(axes, inks, row, base_end + side * value, ends)
+            self._draw_whisker(axes, inks, row, base_end + side * value, ends)
             axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
             reached = [position, following, *(end for end in ends if np.isfinite(end))]
             self._write(
@@ -229,15 +232,15 @@ class DecompositionDisplay(CurveDisplay[Any]):
         rows = ["loss", *result.names]
         axes.set_yticks(range(len(rows)), rows)
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        start = _beginning(result.risk, edges) if cut and min(edges) > -1e-9 * result.risk else 0.0
+        start = _find_beginning(result.risk, edges) if cut and min(edges) > -1e-9 * result.risk else 0.0
         self._make_room(axes, start or min(edges))
         if start > 0.0:
-            self._tear(axes, inks, [0, len(result.names)])
+            self._draw_tear(axes, inks, [0, len(result.names)])
         (name,) = self.decompositions
         axes.set_title(wrap(name, 60), color=inks.ink)
 
     def _cut_long(self, axes: Canvas, inks: Inks) -> None:
-        """Cut a bar that is many times as long as all others, which it would flatten: its number tells the size."""
+        """Cut a bar that would dwarf all others; its number gives the size."""
         *others, label = sorted(self.label_, key=lambda one: float(one.xy[0]))
         parts = [bar for bar in self.bar_ if abs(bar.get_y() + 0.5 * bar.get_height() - label.xy[1]) < 0.5]
         length = max((bar.get_x() + bar.get_width() for bar in parts), default=0.0)
@@ -250,54 +253,54 @@ class DecompositionDisplay(CurveDisplay[Any]):
             bar.set_x(bar.get_x() * scale)
             bar.set_width(bar.get_width() * scale)
         for line in [line for line in self.interval_ if abs(float(np.mean(line.get_ydata())) - row) < 0.5]:
-            line.set_visible(False)  # on another scale it would not say what is known
+            line.set_visible(False)  # on another scale it would be misleading
         for place in (0.93, 0.955):
             x = limit * np.array([place - 0.008, place + 0.008])
             axes.plot(x, [row + 0.4, row - 0.4], color=inks.paper, linewidth=1.6, solid_capstyle="butt", zorder=5)
 
-    def _tear(self, axes: Canvas, inks: Inks, rows: Sequence[int]) -> None:
-        """Two white strokes through the bars that begin before the axis does."""
+    def _draw_tear(self, axes: Canvas, inks: Inks, rows: Sequence[int]) -> None:
+        """Draw two strokes in the paper's colour through bars that begin before the axis does."""
         left, right = axes.get_xlim()
         for row in rows:
             for place in (0.018, 0.034):
                 x = left + np.array([place - 0.006, place + 0.006]) * (right - left)
                 axes.plot(x, [row + 0.4, row - 0.4], color=inks.paper, linewidth=1.6, solid_capstyle="butt")
 
-    def _bars(
+    def _draw_bars(
         self, axes: Canvas, inks: Inks, confidence_level: float, style: dict[str, Any], terms: Sequence[str]
     ) -> None:
         """
-        One bar per model, what cannot be removed at the left, what recalibration removes at the right.
+        Draw one bar per model, with the irreducible part on the left and what recalibration removes on the right.
 
         A subtracted term goes to the left of zero; the loss is then marked, and is not the right end. A term whose
         estimate is negative, or muted, is hatched; a muted one that may be 0 is not drawn.
         """
         names, least = self.curves[0].names, 0.0
-        seen_terms: dict[str, None] = {}
-        digits = max(_digits(result) for result in self.curves)
+        terms_drawn: dict[str, None] = {}
+        digits = max(_count_digits(result) for result in self.curves)
         for row, result in enumerate(self.curves):
             position = reached = total = 0.0
             lengths = measure_lengths(result, confidence_level)
-            drawn = [name for name in reversed(terms) if name not in result.muted or lengths[name] > 0.0]
-            seen_terms |= dict.fromkeys(drawn)
-            for number, name in enumerate(drawn):
+            visible = [name for name in reversed(terms) if name not in result.muted or lengths[name] > 0.0]
+            terms_drawn |= dict.fromkeys(visible)
+            for number, name in enumerate(visible):
                 sign = result._signs[names.index(name)]
                 start, value = (position if sign > 0 else 0.0), sign * lengths[name]
                 look = {"color": inks.term(name, names), "height": 0.62, **style}
-                if lengths[name] < 0.0 or name in result.muted:  # the first takes back what lies below it
+                if lengths[name] < 0.0 or name in result.muted:  # a negative bar overlaps the one before it
                     look = _hatch(look)
                 self.bar_ += axes.barh(row, value, left=start, **look)
                 known = result._known(name, confidence_level)
                 ends = [start + sign * end for end in (known.low, known.high)]
-                self._whisker(axes, inks, row + 0.16 * (number - (len(drawn) - 1) / 2), start + value, ends)
+                self._draw_whisker(axes, inks, row + 0.16 * (number - (len(visible) - 1) / 2), start + value, ends)
                 position += value if sign > 0 else 0.0
                 total += value
-                seen = [end for end in ends if np.isfinite(end)]
-                reached, least = max(reached, position, *seen), min(least, start + value, *seen)
+                finite = [end for end in ends if np.isfinite(end)]
+                reached, least = max(reached, position, *finite), min(least, start + value, *finite)
             if min(result._signs) < 0:
                 axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
-            more = " or more" if not self._whole and set(drawn) & set(result.muted) else ""
-            self._write(axes, inks, row, reached, _number(total, digits) + more)
+            more = " or more" if not self._whole and set(visible) & set(result.muted) else ""
+            self._write(axes, inks, row, reached, _write_number(total, digits) + more)
         axes.set_yticks(range(len(self.names)), self._rows())
         axes.set_ylim(len(self.names) - 0.5, -0.5)
         axes.axvline(0, color=inks.quiet, linewidth=0.8)
@@ -305,22 +308,22 @@ class DecompositionDisplay(CurveDisplay[Any]):
         self._make_room(axes, least)
         from matplotlib.patches import Patch  # not the first bars: a negative term is hatched there
 
-        shown = [name for name in reversed(terms) if name in seen_terms]
-        legend(axes, inks, [Patch(color=inks.term(name, names)) for name in shown], shown)
+        keys = [name for name in reversed(terms) if name in terms_drawn]
+        draw_legend(axes, inks, [Patch(color=inks.term(name, names)) for name in keys], keys)
 
     def _rows(self) -> list[str]:
-        """Names of the bars; with their numbers of rows, where these differ."""
+        """Names of the bars, with their numbers of rows if these differ."""
         width = 22
-        if root_figure(self.ax_).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
+        if root_figure(self.ax_).get_layout_engine() is None:  # nothing makes room: use the existing margin
             margin = self.ax_.get_window_extent().x0 / root_figure(self.ax_).dpi
             width = max(int(margin / 0.075) - 1, 5)
         same = len({d.n for d in self.curves}) == 1
         tails = ["" if same else f"n = {write_count(d.n)}" for d in self.curves]
         lines = max(int(inches(self.ax_)[1] / len(tails) / _LINE), 1)
-        return [_row(name, tail, width, lines) for name, tail in zip(self.names, tails, strict=True)]
+        return [_write_row(name, tail, width, lines) for name, tail in zip(self.names, tails, strict=True)]
 
-    def _whisker(self, axes: Canvas, inks: Inks, row: float, end: float, known: Sequence[float]) -> None:
-        """From one known end to the other; where one is not known, from the end of the bar."""
+    def _draw_whisker(self, axes: Canvas, inks: Inks, row: float, end: float, known: Sequence[float]) -> None:
+        """Draw the interval; an open end starts at the end of the bar."""
         caps = [bool(np.isfinite(value)) for value in known]
         if not any(caps):
             return
@@ -334,7 +337,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
         self.label_.append(axes.annotate(text, (x, row), (5, 0), annotation_clip=False, **word))
 
     def _make_room(self, axes: Canvas, left: float) -> None:
-        """Limits that hold all words inside the axes: a letter of 8 points takes about 0.066 inches."""
+        """Set limits that keep all words inside the axes: a letter of 8 points takes about 0.066 inches."""
         width, right = inches(axes)[0], left
         for label in self.label_:
             share = min((0.12 + 0.066 * len(label.get_text())) / width, 0.6)
@@ -360,15 +363,15 @@ class DecompositionDisplay(CurveDisplay[Any]):
 
 # ── recalibration ───────────────────────────────────────────────────────────────────────────────────
 
-#: Folds that scores are recalibrated in.
+#: Number of folds of the recalibration.
 _FOLDS = 5
 
 
 def _recalibrate(part: ShownModel, calibrator: Any) -> ShownModel:
-    """The same model, recalibrated: out of fold, or by the calibration split where there is one."""
+    """The same model, recalibrated out of fold, or on the calibration split if there is one."""
     chosen, sample, options = get_calibrator(calibrator), part.sample, dict(part.options)
     if options.get("calibration") is None:
-        fresh = _out_of_fold(chosen, sample, options.get("random_state"))
+        fresh = _recalibrate_out_of_fold(chosen, sample, options.get("random_state"))
     else:
         split = parse_calibration(options["calibration"], sample)
         fitted = clone(chosen).fit(split.prediction, split.y, split.weight)
@@ -377,8 +380,8 @@ def _recalibrate(part: ShownModel, calibrator: Any) -> ShownModel:
     return part._replace(sample=replace(sample, predictions={sample.name: fresh}), options=options)
 
 
-def _out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
-    """Every row by a map of the other folds; groups stay together."""
+def _recalibrate_out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
+    """Recalibrate every row by a map fitted on the other folds; groups stay together."""
     score, weight = sample.prediction, sample.weight
     fresh = np.empty_like(score)
     if sample.groups is None:
@@ -394,8 +397,8 @@ def _out_of_fold(calibrator: Any, sample: Sample, seed: Any) -> FloatArray:
 # ── bars and words ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _row(name: str, tail: str, width: int, lines: int) -> str:
-    """Name of a bar and its number of rows, on lines that do not reach into the next bar."""
+def _write_row(name: str, tail: str, width: int, lines: int) -> str:
+    """Name of a bar and its number of rows, on as many lines as fit beside the bar."""
     whole = f"{name}, {tail}" if tail else name
     if (words := wrap(whole, width)).count("\n") < lines and words.replace("\n", " ") == whole:
         return words
@@ -410,30 +413,30 @@ def parse_bar(curve_kwargs: Any) -> dict[str, Any]:
     return dict(curve_kwargs or {})
 
 
-def _beginning(risk: float, edges: Sequence[float]) -> float:
-    """Where an axis may begin so that everything but the longest bars is seen well; 0 where nothing is dwarfed."""
-    seen = [edge for edge in edges if edge > 0.0]
-    low, high = min(seen, default=0.0), max(seen, default=0.0)
+def _find_beginning(risk: float, edges: Sequence[float]) -> float:
+    """Where the axis may begin so that short bars stay visible; 0 if none is dwarfed."""
+    positive = [edge for edge in edges if edge > 0.0]
+    low, high = min(positive, default=0.0), max(positive, default=0.0)
     if low < 0.6 * risk:
         return 0.0
     start, step = low - 0.8 * (high - low), 10.0 ** math.floor(math.log10(max(high - low, 1e-9)))
     return max(round(math.floor(start / step) * step, 12), 0.0)
 
 
-def _digits(result: Decomposition) -> int:
+def _count_digits(result: Decomposition) -> int:
     """Decimals that show two digits of the smallest standard error."""
     errors = [error for error in result.std_error.values() if np.isfinite(error) and error > 0]
     return int(np.clip(1 - np.floor(np.log10(min(errors))), 2, 6)) if errors else 4
 
 
-def _number(value: float, digits: int) -> str:
+def _write_number(value: float, digits: int) -> str:
     return write_fixed(value, digits) if np.isfinite(value) else str(value)
 
 
 def _write_known(known: tuple[float, float], value: float | None, digits: int) -> str:
-    """An estimate, unless it is muted, and what is known."""
-    low, high = (_number(end, digits) for end in known)
-    number = "" if value is None else f"{_number(value, digits)}  "
+    """An estimate, unless it is muted, and its interval or bound."""
+    low, high = (_write_number(end, digits) for end in known)
+    number = "" if value is None else f"{_write_number(value, digits)}  "
     if np.isfinite(known).all():
         return f"{number}[{low}, {high}]"
     if np.isfinite(known[0]):
@@ -443,9 +446,9 @@ def _write_known(known: tuple[float, float], value: float | None, digits: int) -
 
 def measure_lengths(result: Decomposition, confidence_level: float) -> dict[str, float]:
     """
-    How long the bar of each term is: its estimate; where that is muted, what the term is at least.
+    Length of the bar of each term: its estimate or, if that is muted, its lower bound.
 
-    What several muted terms are together is known, because the noise is in where one ends and the next begins: the
+    The sum of several muted terms is known, because only the border between them is noisy: the
     last of them takes the rest.
     """
     lengths, rest = dict(result.terms), 0.0
@@ -463,7 +466,7 @@ def measure_lengths(result: Decomposition, confidence_level: float) -> dict[str,
 
 
 def _hatch(look: dict[str, Any]) -> dict[str, Any]:
-    """A bar that is not to be read as a part of the loss."""
+    """The style of a bar that does not show a part of the loss."""
     plain = {key: value for key, value in look.items() if key != "color"}
     return plain | {"fill": False, "edgecolor": look["color"], "hatch": "/////", "linewidth": 0.8}
 
@@ -479,7 +482,7 @@ def _draw_pair(result: PairedDifference, **options: Any) -> DecompositionDisplay
 
 
 def _draw_ensemble(result: AggregationDecomposition, **options: Any) -> DecompositionDisplay:
-    """The aggregate and its members; what is left is the same for all of them, and is left out."""
+    """Draw the aggregate and its members, without the remaining loss, which is the same for all."""
     return _draw_several(
         result.comparison, **({"terms": result.names[: len(result.decomposition.level_names) - 1]} | options)
     )

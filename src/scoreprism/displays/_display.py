@@ -1,4 +1,4 @@
-"""What every display is: of curves, with three ways to make it, or of a result; one way to draw it."""
+"""Base classes of displays: of curves, with three constructors, and of results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, Type
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, parse_law, parse_random_state, refuse
+from scoreprism._core.checks import abbreviate, parse_choice, parse_law, parse_random_state, refuse
 from scoreprism._core.frames import make_frame, take_rows
 from scoreprism._document.colours import house_style
 from scoreprism._document.drawing import draws
@@ -20,8 +20,8 @@ from scoreprism._sample.models import apply_model
 from scoreprism._sample.sample import Sample
 from scoreprism.curves import Curve
 from scoreprism.displays._axes import check_axes, open_axes, parse_zoom
-from scoreprism.displays._figure_text import legend
-from scoreprism.displays._style import Canvas, Inks, brushes
+from scoreprism.displays._figure_text import draw_legend
+from scoreprism.displays._style import Canvas, Inks, choose_styles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,11 +31,11 @@ C = TypeVar("C", bound=Curve)
 
 #: The legend of more models than this stands beside the axes.
 _BESIDE = 4
-#: Arguments of curve functions that are no options.
+#: Arguments of curve functions that are not options.
 _POSITIONAL = ("y_true", "y_proba", "name", "self", "ax")
 #: Options that belong to the rows.
 ROWS = ("X", *ROW_OPTIONS)
-#: What our lines are marked with, so that a second display on the same axes goes on with the palette.
+#: Mark of our lines, so that a second display on the same axes continues the palette.
 _MODEL = "scoreprism model"
 #: Options that belong to rows, and are split with them.
 _BY_ROW = ("sample_weight", "groups", "q", "latent")
@@ -56,7 +56,7 @@ class Display(ABC):
     Attributes
     ----------
     names : list of str
-        What is drawn: models, methods, terms, lines or periods.
+        Names of the models, methods, terms, lines or periods.
     ax_ : matplotlib Axes
         Where it was drawn last (``axes_`` for several panels).
     figure_ : matplotlib Figure
@@ -119,7 +119,7 @@ class Display(ABC):
             inks = Inks.of(self.ax_)
             self.line_, self.band_, self._styled = [], [], bool(curve_kwargs)
             before = sum(artist.get_gid() == _MODEL for artist in self.ax_.get_children())
-            yield self.ax_, inks, brushes(count, inks, curve_kwargs, before, folds=self._folds_of is not None)
+            yield self.ax_, inks, choose_styles(count, inks, curve_kwargs, before, folds=self._folds_of is not None)
             for line in self.line_:
                 line.set_gid(_MODEL)
             inks.dress(self.ax_)
@@ -149,7 +149,7 @@ class ResultDisplay(Display, Generic[R]):
     Parameters
     ----------
     result : object
-        What is drawn.
+        The result to draw.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class ResultDisplay(Display, Generic[R]):
         Returns
         -------
         frame
-            What the result's own ``to_frame`` returns.
+            The frame of the result.
         """
         result: Any = self.result
         return result.to_frame(backend)
@@ -177,7 +177,7 @@ class ResultDisplay(Display, Generic[R]):
 
 class CurveDisplay(Display, Generic[C]):
     """
-    A figure of one or several models: curves, three ways to make it, one way to draw it.
+    A figure of the curves of one or several models, with three constructors.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class CurveDisplay(Display, Generic[C]):
     _computes: ClassVar[Callable[..., Any]]
     #: The type of its curves.
     _shows: ClassVar[type[Any]] = Curve
-    #: Whether the curve is made from features too.
+    #: Whether the curve is computed from features too.
     features: ClassVar[bool] = False
     #: Whether the curve is of two classes.
     _of_two_classes: ClassVar[bool] = True
@@ -211,15 +211,15 @@ class CurveDisplay(Display, Generic[C]):
     pools_folds: ClassVar[bool] = False
 
     def __init__(self, curves: C | Sequence[C]) -> None:
-        given = tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
-        wrong = [type(curve).__name__ for curve in given if not isinstance(curve, self._shows)]
-        if not given or wrong:
+        several = tuple(curves) if isinstance(curves, (list, tuple)) else (curves,)
+        wrong = [type(curve).__name__ for curve in several if not isinstance(curve, self._shows)]
+        if not several or wrong:
             refuse(
                 f"{type(self).__name__} must be made of {self._shows.__name__} objects",
                 ", ".join(wrong) or "none",
                 f"Use {type(self).__name__}.from_predictions(y_true, y_proba).",
             )
-        self.curves: tuple[C, ...] = given
+        self.curves: tuple[C, ...] = several
 
     # ── three ways to make one ──────────────────────────────────────────────────────────────────────
 
@@ -253,7 +253,7 @@ class CurveDisplay(Display, Generic[C]):
         drawing, computing = cls._split(options)
         cls._check(ax)
         seed = computing.get("random_state")
-        if cls._random() and not isinstance(seed, (int, np.integer)):  # the same draws for all models
+        if cls._is_random() and not isinstance(seed, (int, np.integer)):  # the same draws for all models
             computing["random_state"] = int(parse_random_state(seed).integers(2**62))
         parts = cls._parse(y_true, y_proba, name, computing)
         return cls._make(parts).plot(ax, curve_kwargs=curve_kwargs, **drawing)
@@ -274,7 +274,7 @@ class CurveDisplay(Display, Generic[C]):
         name : str, optional
             Name of the model; by default that of its class.
         **options : object
-            What `from_predictions` takes.
+            Options of `from_predictions`.
 
         Returns
         -------
@@ -299,7 +299,7 @@ class CurveDisplay(Display, Generic[C]):
         cls, cv_results: Mapping[str, Any], X: Any, y: Any, *, name: str | None = None, **options: Any
     ) -> Self:
         """
-        Compute and draw, from what scikit-learn's ``cross_validate`` returns.
+        Compute and draw, from the result of scikit-learn's ``cross_validate``.
 
         Parameters
         ----------
@@ -312,17 +312,17 @@ class CurveDisplay(Display, Generic[C]):
         name : str, optional
             Name of the model; by default that of its class.
         **options : object
-            What `from_predictions` takes.
+            Options of `from_predictions`.
 
         Returns
         -------
         display
-            One curve per fold, or one of all out-of-fold predictions where models must be scored on the same rows.
+            One curve per fold, or one of all out-of-fold predictions if models must be scored on the same rows.
         """
         cls._check(options.get("ax"))
         folds = read_folds(cv_results, y)
         title = name or name_class(folds[0][1])
-        scored = [cls._fold(fold, X, y, options) for fold in folds]
+        scored = [cls._score_fold(fold, X, y, options) for fold in folds]
         if cls.pools_folds:
             rows = np.concatenate([test for test, _ in folds])
             if np.unique(rows).size < rows.size:
@@ -333,23 +333,23 @@ class CurveDisplay(Display, Generic[C]):
             return cls._from_scores({title: law}, take_rows(X, rows), take_rows(y, rows), whole)
         drawing, _ = cls._split(options)
         parts = []
-        for i, ((law, mine), (test, _)) in enumerate(zip(scored, folds, strict=True), start=1):
-            parts += cls._parse(take_rows(y, test), law, f"{title}, fold {i}", cls._split(mine)[1])
+        for i, ((law, own_options), (test, _)) in enumerate(zip(scored, folds, strict=True), start=1):
+            parts += cls._parse(take_rows(y, test), law, f"{title}, fold {i}", cls._split(own_options)[1])
         display = cls._make(parts)
         display._folds_of = title
         return display.plot(**drawing)
 
     @classmethod
-    def _fold(cls, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _score_fold(cls, fold: tuple[Any, Any], X: Any, y: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Predictions of a fold's model for its test rows, and the options of these rows."""
         test, estimator = fold
-        mine, inside = take_options(options, test), take_rows(X, test)
-        law, labels, *_ = apply_model(estimator, inside, y=take_rows(y, test))
+        own_options, features = take_options(options, test), take_rows(X, test)
+        law, labels, *_ = apply_model(estimator, features, y=take_rows(y, test))
         if labels is not None:
-            mine["classes"] = list(labels)
-        if cls.features and mine.get("q") is None:
-            mine.setdefault("X", inside)
-        return law, mine
+            own_options["classes"] = list(labels)
+        if cls.features and own_options.get("q") is None:
+            own_options.setdefault("X", features)
+        return law, own_options
 
     # ── what displays differ in ─────────────────────────────────────────────────────────────────────
 
@@ -366,7 +366,7 @@ class CurveDisplay(Display, Generic[C]):
 
     @classmethod
     def _parse(cls, y_true: Any, y_proba: Any, name: str | None, options: dict[str, Any]) -> list[ShownModel]:
-        """The models of a figure; where it is of two classes, several become one against the rest."""
+        """The models of a figure; for a curve of two classes, more classes are split one against the rest."""
         rows = {key: value for key, value in options.items() if key in ROWS}
         rest = {key: value for key, value in options.items() if key not in ROWS}
         label = None
@@ -374,18 +374,18 @@ class CurveDisplay(Display, Generic[C]):
             sample = Sample.of(y_true, y_proba, **rows)
             names = name_predictions(sample, name)
         else:
-            models = cls._models(y_proba, name)
+            models = cls._name_models(y_proba, name)
             if cls._of_two_classes and any(has_many_classes(score) for score in models.values()):
                 label = rows.pop("pos_label", None)
             sample = Sample.of(y_true, {key or "model": score for key, score in models.items()}, **rows)
             names = dict(zip(sample.predictions, models, strict=True))
-        parts = [ShownModel(sample.model(key), shown, rest) for key, shown in names.items()]
+        parts = [ShownModel(sample.model(key), title, rest) for key, title in names.items()]
         if not cls._of_two_classes or sample.k == 2:
             return parts
         return [one for part in parts for one in one_vs_rest(part, label)]
 
     @classmethod
-    def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
+    def _name_models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
         """Models by name."""
         return name_models(y_proba, name, "y_proba") if isinstance(y_proba, Mapping) else {name: y_proba}
 
@@ -397,7 +397,7 @@ class CurveDisplay(Display, Generic[C]):
 
     @classmethod
     def _check(cls, ax: Any) -> None:
-        """Refuse what cannot be drawn on, before anything is computed."""
+        """Refuse unsuitable axes before anything is computed."""
         if ax is not None:
             check_axes(ax)
 
@@ -415,7 +415,7 @@ class CurveDisplay(Display, Generic[C]):
         return drawing, computing
 
     @classmethod
-    def _random(cls) -> bool:
+    def _is_random(cls) -> bool:
         """Whether its numbers depend on a seed."""
         return cls.features or "random_state" in inspect.signature(cls._computes).parameters
 
@@ -437,7 +437,7 @@ class CurveDisplay(Display, Generic[C]):
         """
 
     def _fill(self, axes: Canvas, x: Any, low: Any, high: Any, colour: str, alpha: float) -> None:
-        """A pale band, which is kept in ``band_``."""
+        """Draw a pale band and add it to ``band_``."""
         self.band_.append(axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0))
 
     def _size(self) -> tuple[float, float]:
@@ -445,8 +445,8 @@ class CurveDisplay(Display, Generic[C]):
         many = len(self.curves) > _BESIDE and self._folds_of is None
         return self.figsize[0] + 1.6 * many, self.figsize[1]
 
-    def _reference(self, axes: Canvas, inks: Inks, x: Any, y: Any, **style: Any) -> Any:
-        """A quiet line to compare with, drawn once on any axes."""
+    def _draw_reference(self, axes: Canvas, inks: Inks, x: Any, y: Any, **style: Any) -> Any:
+        """Draw a grey line to compare with, once per axes."""
         mark = f"scoreprism reference {style.get('label', '')}"
         for line in axes.lines:
             if line.get_gid() == mark:
@@ -457,7 +457,7 @@ class CurveDisplay(Display, Generic[C]):
     def _explain(
         self, axes: Canvas, inks: Inks, more: Mapping[str, Any] | None = None, keys: Sequence[str] | None = None
     ) -> None:
-        """The legend: models, where they have names, then what else there is to explain."""
+        """Draw the legend: models, if they have names, then the entries of `more`."""
         handles, words = list(self.line_), list(keys or self.names)
         if self._folds_of is not None:
             handles, words = handles[:1], [f"{self._folds_of}, {len(self.curves)} folds"]
@@ -465,16 +465,16 @@ class CurveDisplay(Display, Generic[C]):
             words = ["model"] if more else []
         handles += list((more or {}).values())
         if words:
-            legend(axes, inks, handles, [*words, *(more or {})])
+            draw_legend(axes, inks, handles, [*words, *(more or {})])
 
     @property
     def names(self) -> list[str]:
-        """Names of the models; numbers where they have none."""
+        """Names of the models; numbers if they have none."""
         return [curve.name or f"model {i}" for i, curve in enumerate(self.curves, start=1)]
 
     @property
     def _named(self) -> bool:
-        """Whether a legend has anything to say."""
+        """Whether the models need a legend."""
         return len(self.curves) > 1 or self.curves[0].name is not None
 
     @described()
@@ -492,7 +492,7 @@ class CurveDisplay(Display, Generic[C]):
 
 
 class ZoomedDisplay(CurveDisplay[C]):
-    """A display over scores or thresholds, which may show a part of the axis from 0 to 1."""
+    """A display over scores or thresholds that may show only a part of the range from 0 to 1."""
 
     @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None, zoom: Any = "auto") -> Self:
@@ -509,15 +509,15 @@ class ZoomedDisplay(CurveDisplay[C]):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        limits = parse_zoom(zoom, *self._seen())
+        limits = parse_zoom(zoom, *self._find_range())
         with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             self._draw(axes, inks, styles, limits)
             axes.set_xlim(limits)
         return self
 
     @abstractmethod
-    def _seen(self) -> tuple[float, float]:
-        """From and to which score or threshold there is something to see."""
+    def _find_range(self) -> tuple[float, float]:
+        """The range of scores or thresholds worth showing."""
 
     @abstractmethod
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
@@ -528,10 +528,10 @@ class ZoomedDisplay(CurveDisplay[C]):
 
 
 def one_vs_rest(part: ShownModel, label: object) -> list[ShownModel]:
-    """A model of several classes as one of two classes for each, or for one label: the class, or something else."""
+    """A model of several classes as two-class models: each class, or `label` only, against the rest."""
     sample, labels = part.sample, list(part.sample.classes if part.sample.classes is not None else ())
     if label is not None and label not in labels:
-        refuse("`pos_label` must be one of the classes", repr(label), f"The classes are {listed(labels)}.")
+        refuse("`pos_label` must be one of the classes", repr(label), f"The classes are {abbreviate(labels)}.")
     return [
         part._replace(sample=sample.one_vs_rest(k), name=str(one) if part.name is None else f"{part.name}, {one}")
         for k, one in enumerate(labels)
@@ -548,22 +548,22 @@ def has_many_classes(y_proba: Any) -> bool:
 
 
 def name_models(models: Mapping[Any, Any], name: str | None, what: str) -> dict[str, Any]:
-    """Several models by different names."""
+    """Models by unique names."""
     if name is not None:
         refuse("`name` must go with one model", f"a mapping as {what}", "Name models by its keys.")
     if not models:
         refuse(f"{what} must hold at least one model", "an empty mapping", "For example {'logistic': p}.")
-    named = {str(key): model for key, model in models.items()}
-    if len(named) < len(models):
-        refuse("models must have different names", listed(models), "Rename them.")
-    return named
+    by_name = {str(key): model for key, model in models.items()}
+    if len(by_name) < len(models):
+        refuse("models must have different names", abbreviate(models), "Rename them.")
+    return by_name
 
 
 def name_predictions(sample: Sample, name: str | None) -> dict[str, str | None]:
-    """What each model of a sample is called in a figure; one that nobody named has no name."""
+    """Name of each model of a sample in a figure; None for a single model without a name."""
     if len(sample.predictions) > 1:
         if name is not None:
-            refuse("`name` must go with one model", listed(sample.predictions), "Leave it out.")
+            refuse("`name` must go with one model", abbreviate(sample.predictions), "Leave it out.")
         return {key: key for key in sample.predictions}
     only = sample.name
     return {only: name or (None if only == "model" else only)}
@@ -603,7 +603,7 @@ def take_options(options: dict[str, Any], rows: Any) -> dict[str, Any]:
 
 
 def stack_frames(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str | None) -> Any:
-    """Columns of several models below each other; what one does not have is missing."""
+    """Stack the columns of several models; columns that a model lacks are filled with None."""
     keys = dict.fromkeys(key for _, columns in parts for key in columns)
     table: dict[str, list[Any]] = {"model": []} | {key: [] for key in keys}
     for name, columns in parts:
@@ -615,7 +615,7 @@ def stack_frames(parts: Sequence[tuple[str, Mapping[str, Any]]], backend: str | 
 
 
 def register(display: type[Any], kind: type[Any]) -> None:
-    """Make a display the figure of its curves, or of results of a type."""
+    """Register a display as the figure of results of a type."""
     draws(kind, lambda result, **options: display(result).plot(**options))
 
 
@@ -623,7 +623,7 @@ D = TypeVar("D", bound=type[CurveDisplay[Any]])
 
 
 def shows(kind: type[Any], computes: Callable[..., Any], each: str = "One per model.") -> Callable[[D], D]:
-    """Make a display the figure of curves of a kind, and add to its docstring what displays have in common."""
+    """Register a display for a kind of curve, and complete its docstring with the common sections."""
 
     def publish(display: D) -> D:
         display._computes, display._shows = staticmethod(computes), kind

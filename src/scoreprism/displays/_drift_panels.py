@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
-from scoreprism._core.labels import key_order
+from scoreprism._core.labels import sort_key
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.colours import house_style
 from scoreprism._kernels.holm import MARKED
@@ -16,15 +16,15 @@ from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._parameters import described
 from scoreprism.displays._axes import check_axes, take_grid
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import inches, legend, root_figure, shorten
+from scoreprism.displays._figure_text import draw_legend, inches, root_figure, shorten
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.scale import Drift, Shifts
 
-#: More periods than this have a band instead of bars, and no mark on every one of them.
+#: With more periods than this, intervals are a band instead of bars and markers are small.
 _BARS = 26
 #: Inches of a letter below an axis, and between two labels; letters of a label.
 _LETTER, _GAP, _LETTERS = 0.062, 0.16, 14
-#: Every so many periods has a label.
+#: Possible distances between labelled periods.
 _STEPS = (1, 2, 3, 4, 6, 12, 24, 60, 120)
 #: Panels lower than this, in inches, get small letters and explain only what is rare.
 _LOW = 0.9
@@ -42,7 +42,7 @@ class Track(NamedTuple):
 
 class DriftDisplay(ResultDisplay[Drift]):
     """
-    The loss and its terms over the periods, each in a panel of its own.
+    The loss and its terms over the periods, each in its own panel.
 
     Made by ``Drift.plot()``. Points with the interval of each period, a diamond where the change is significant after
     Holm's adjustment, a dotted line at the baseline where all periods have the same one, a cross below periods that
@@ -76,7 +76,7 @@ class DriftDisplay(ResultDisplay[Drift]):
         super().__init__(result)
         self._skipped: Collection[Any] = result.periods.skipped
         labels = [*result.periods.decompositions, *self._skipped]
-        self._labels = sorted((label for label in labels if label is not None), key=key_order)
+        self._labels = sorted((label for label in labels if label is not None), key=sort_key)
         self.axes_: list[Canvas] = []
         self.line_: list[Any] = []
         self.interval_: list[Any] = []
@@ -107,25 +107,25 @@ class DriftDisplay(ResultDisplay[Drift]):
             Itself, with ``axes_``, ``figure_`` and the artists.
         """
         known, confidence = self.names, parse_confidence(confidence_level)
-        shown = known if terms is None else [parse_choice(term, known, "each term") for term in terms]
-        tracks = [self._track(name, confidence) for name in shown]
+        chosen = known if terms is None else [parse_choice(term, known, "each term") for term in terms]
+        tracks = [self._make_track(name, confidence) for name in chosen]
         if not tracks or not all(np.isfinite(track.value).any() for track in tracks):
             refuse("a figure must show a finite term", "infinite losses only", "Pass `clip`=1e-6 to decompose.")
         with house_style():
-            self.axes_ = self._panels(ax, len(tracks))
+            self.axes_ = self._make_panels(ax, len(tracks))
             self.ax_, self.figure_ = self.axes_[-1], self.axes_[-1].figure
             self.line_, self.interval_, self.changed_ = [], [], []
             inks = Inks.of(self.ax_)
             for panel, track in zip(self.axes_, tracks, strict=True):
                 self._draw(panel, inks, track)
                 inks.dress(panel)
-            self._periods(inks)
+            self._label_periods(inks)
             self._explain(inks, confidence)
         return self
 
     # ── numbers ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _track(self, name: str, confidence_level: float) -> Track:
+    def _make_track(self, name: str, confidence_level: float) -> Track:
         drift, size = self.result, len(self._labels)
         value, low, high, changed = (np.full(size, np.nan) for _ in range(4))
         tests = drift.pvalues(name)
@@ -141,8 +141,8 @@ class DriftDisplay(ResultDisplay[Drift]):
 
     # ── drawing ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _panels(self, ax: Any, count: int) -> list[Canvas]:
-        """Panels above each other, with one axis of periods."""
+    def _make_panels(self, ax: Any, count: int) -> list[Canvas]:
+        """Panels below each other that share the axis of periods."""
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -171,20 +171,20 @@ class DriftDisplay(ResultDisplay[Drift]):
         mark = {"marker": "D", "linestyle": "none", "markersize": 4.6 if many else 6.0, "zorder": 4}
         edge = {"markeredgecolor": inks.paper, "markeredgewidth": 0.8}
         self.changed_ += axes.plot(x, track.changed, color=colour, **mark, **edge)
-        self.changed_[-1].set_in_layout(False)  # where nothing changed it would stand at the corner of the figure
-        self._baseline(axes, inks, track)
+        self.changed_[-1].set_in_layout(False)  # without a change it would be placed at the corner of the figure
+        self._draw_baseline(axes, inks, track)
         axes.set_title(self._loss if track.name == Drift.LOSS else track.name, loc="left", color=inks.ink)
-        self._limits(axes, inks, track)
+        self._set_limits(axes, inks, track)
 
-    def _baseline(self, axes: Canvas, inks: Inks, track: Track) -> None:
-        """Where all periods have the same baseline, a line at its height."""
+    def _draw_baseline(self, axes: Canvas, inks: Inks, track: Track) -> None:
+        """Draw a line at the baseline if all periods have the same one."""
         bases = {before for _, before in self.result.pairs}
         if len(bases) == 1 and len(self.result.pairs) > 1:
             height = track.value[self._labels.index(bases.pop())]
             axes.axhline(height, color=inks.quiet, linewidth=0.9, linestyle=(0, (1.2, 1.6)), zorder=1)
 
-    def _limits(self, axes: Canvas, inks: Inks, track: Track) -> None:
-        """Room for everything; 0 where it is near, with a line."""
+    def _set_limits(self, axes: Canvas, inks: Inks, track: Track) -> None:
+        """Set limits that hold everything; 0 is included, with a line, if it is near."""
         ends = np.concatenate([track.value, track.low, track.high])
         low, high = float(np.nanmin(ends)), float(np.nanmax(ends))
         if low > 0.0 and low < 0.5 * (high - low):
@@ -195,8 +195,8 @@ class DriftDisplay(ResultDisplay[Drift]):
         if low <= 0.0 <= high:
             axes.axhline(0.0, color=inks.faint, linewidth=0.8, zorder=0)
 
-    def _periods(self, inks: Inks) -> None:
-        """Labels of as many periods as there is room for, and crosses for those that were left out."""
+    def _label_periods(self, inks: Inks) -> None:
+        """Label as many periods as there is room for, and draw crosses for those that were left out."""
         last, size = self.axes_[-1], len(self._labels)
         words = [shorten(str(label), _LETTERS) for label in self._labels]
         root_figure(last).draw_without_rendering()  # the layout decides how large the axes are
@@ -211,9 +211,10 @@ class DriftDisplay(ResultDisplay[Drift]):
         last.set_xlabel("period", fontsize=7 if self._low else None)
         for panel in self.axes_[:-1]:
             panel.tick_params(axis="x", which="both", labelbottom=False, length=0)
-        gone = [i for i, label in enumerate(self._labels) if label in self._skipped]
+        skipped = [i for i, label in enumerate(self._labels) if label in self._skipped]
         look = {"color": inks.quiet, "markersize": 5, "clip_on": False, "transform": last.get_xaxis_transform()}
-        self.skipped_ = last.plot(gone, [0.0] * len(gone), "x", **look) if gone else []  # an empty line has a place too
+        # even an empty line would take part in the layout
+        self.skipped_ = last.plot(skipped, [0.0] * len(skipped), "x", **look) if skipped else []
         if self._low:
             for panel in self.axes_:
                 panel.set_title(panel.get_title("left"), loc="left", fontsize=7.5, color=inks.ink, pad=2)
@@ -233,7 +234,7 @@ class DriftDisplay(ResultDisplay[Drift]):
             place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "fontsize": 6.5, "ncols": 2, "borderpad": 0.2}
             self.axes_[0].legend(handles, words, labelcolor=inks.ink, **place)
         elif words:
-            legend(self.axes_[-1], inks, handles, words)
+            draw_legend(self.axes_[-1], inks, handles, words)
 
     @property
     def _baseline_name(self) -> str:
@@ -247,7 +248,7 @@ class DriftDisplay(ResultDisplay[Drift]):
 
 
 def _estimate(found: Any, name: str, confidence_level: float) -> tuple[float, Interval]:
-    """A term of one period with its interval; the loss has none but that of a mean."""
+    """A term of one period with its interval; that of the loss is the interval of a mean."""
     if name != Drift.LOSS:
         return found.terms[name], found.interval(name, confidence_level)
     error = found._moments.std_error(dict.fromkeys(range(len(found.level_names)), 1.0))
@@ -256,7 +257,7 @@ def _estimate(found: Any, name: str, confidence_level: float) -> tuple[float, In
 
 
 class ShiftDisplay(DriftDisplay):
-    """The parts of a change over the periods, each in a panel of its own; made by ``Shifts.plot()``."""
+    """The parts of a change over the periods, each in its own panel; made by ``Shifts.plot()``."""
 
     result: Any
 
@@ -270,11 +271,11 @@ class ShiftDisplay(DriftDisplay):
         """Names of the panels."""
         return list(self.result.names)
 
-    def _track(self, name: str, confidence_level: float) -> Track:
+    def _make_track(self, name: str, confidence_level: float) -> Track:
         parts = self.result
         return Track(name, parts.value[name], parts.low[name], parts.high[name], np.full(len(self._labels), np.nan))
 
-    def _baseline(self, axes: Canvas, inks: Inks, track: Track) -> None:
+    def _draw_baseline(self, axes: Canvas, inks: Inks, track: Track) -> None:
         """The parts of a baseline are 0, which has a line already."""
 
     def _explain(self, inks: Inks, confidence_level: float) -> None:

@@ -1,4 +1,4 @@
-"""Words on figures: legends that leave the curves alone, labels that avoid each other, and paths of bearable length."""
+"""Text on figures: legends that do not cover curves and labels that do not overlap; and thinning of long paths."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def thin_out(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     first = np.flatnonzero(np.diff(column, prepend=-1))
     last = np.append(first[1:], x.size) - 1
     order = np.lexsort((y, column))
-    kept = np.unique(np.concatenate([first, last, order[first], order[last]]))
-    return x[kept], y[kept]
+    corners = np.unique(np.concatenate([first, last, order[first], order[last]]))
+    return x[corners], y[corners]
 
 
 def wrap(name: str, width: int = _LETTERS) -> str:
-    """A name on lines of bearable length."""
+    """Break a name into lines; a long one loses its middle."""
     lines = textwrap.wrap(str(name), width)
     if len(lines) > _MOST:
         lines = textwrap.wrap(shorten(str(name), _MOST * width - width // 2), width)
@@ -42,7 +42,7 @@ def wrap(name: str, width: int = _LETTERS) -> str:
 
 
 def shorten(name: str, most: int) -> str:
-    """A name without its middle: names of a family often differ at the end."""
+    """Cut the middle out of a long name, as names of a family often differ at the end."""
     if len(name) <= most:
         return name
     end = (most - 1) * 2 // 5
@@ -50,24 +50,24 @@ def shorten(name: str, most: int) -> str:
 
 
 def patch(colour: str) -> Any:
-    """A swatch for a legend, of something that has several colours in the figure."""
+    """A legend swatch for something that has several colours in the figure."""
     from matplotlib.patches import Patch
 
     return Patch(color=colour, alpha=0.2, linewidth=0)
 
 
-#: Points between the axes and a legend below them: ticks and a label stand there.
+#: Points between the axes and a legend below them, for ticks and a label.
 _DROP = 36
 #: Inches of a line of a legend, and of a letter in it; letters that the swatch and the gap beside it take.
 _LINE, _LETTER, _SWATCH = 0.165, 1 / 15, 7
-#: Rows of a legend that always stands below; shares of the width that a longer one must leave as width and as height.
+#: Rows of a legend that always goes below; shares of the width that a longer one must leave as width and as height.
 _FEW, _WIDE, _LEAST = 3, 0.6, 0.4
-#: Mark of our legends, which a second display on the same axes goes on with.
+#: Mark of our legends, which a second display on the same axes continues.
 _LEGEND = "scoreprism legend"
 
 
 def root_figure(ax: Canvas) -> Any:
-    """The whole figure that axes are in, not a part of it."""
+    """The top-level figure of axes, not a subfigure."""
     figure = ax.figure
     while hasattr(figure, "_parent"):
         figure = figure._parent
@@ -75,14 +75,14 @@ def root_figure(ax: Canvas) -> Any:
 
 
 def inches(ax: Canvas) -> tuple[float, float]:
-    """Width and height of axes."""
+    """Width and height of axes in inches."""
     box = ax.get_window_extent()
     return box.width / root_figure(ax).dpi, box.height / root_figure(ax).dpi
 
 
-def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]) -> Any:
+def draw_legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]) -> Any:
     """
-    A legend that leaves the curves alone: below the axes, or beside them if it is long and they are wide.
+    Draw a legend that does not cover the curves: below the axes, or beside them if it is long and they are wide.
 
     In a figure without a layout engine nothing makes room for it, so it goes inside. The place of a title stays free.
     """
@@ -93,17 +93,22 @@ def legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence[str]
         place |= {"loc": "best", "frameon": True, "facecolor": inks.paper, "framealpha": 0.7, "edgecolor": "none"}
         place["fontsize"] = 7
     elif columns == 0:
-        ax.set_box_aspect(None)  # the layout cannot hold both a square and what stands beside it
+        ax.set_box_aspect(None)  # the layout cannot keep square axes with a legend beside them
         place |= {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
     else:
-        place |= {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": _below(ax), "ncols": columns}
+        place |= {
+            "loc": "upper left",
+            "bbox_to_anchor": (0.0, 0.0),
+            "bbox_transform": _shift_below(ax),
+            "ncols": columns,
+        }
     drawn = ax.legend(handles, words, **place)
     drawn.set_gid(_LEGEND)
     return drawn
 
 
 def _arrange(ax: Canvas, labels: Sequence[str]) -> tuple[list[str], int]:
-    """What a legend says, and in how many columns below the axes; in none of them if it stands beside."""
+    """Labels of a legend, and its number of columns below the axes; 0 if it goes beside them."""
     (width, height), few = inches(ax), len(labels) <= _FEW
     words = _phrase(ax, labels)
     widest = _LETTER * (max(len(line) for word in words for line in word.split("\n")) + _SWATCH)
@@ -118,7 +123,7 @@ def _arrange(ax: Canvas, labels: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _phrase(ax: Canvas, labels: Sequence[str]) -> list[str]:
-    """What a legend below axes says: a few names may take several lines, of many each takes one."""
+    """Labels of a legend below axes: on several lines if they are few, otherwise one line each."""
     if len(labels) <= _FEW:
         return [wrap(label, 34) for label in labels]
     room = int(np.clip(inches(ax)[0] / _LETTER - _SWATCH, 20, 48))
@@ -131,24 +136,24 @@ def _continue(ax: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> tupl
     if old is None or old.get_gid() != _LEGEND:
         return list(handles), list(map(str, labels))
     known = [text.get_text().replace("\n", " ") for text in old.get_texts()]
-    kept = list(zip(old.legend_handles, known, strict=True))
-    shown = [{label, *(word.replace("\n", " ") for word in _phrase(ax, [label]))} for label in map(str, labels)]
-    pairs = zip(handles, map(str, labels), shown, strict=True)
+    existing = list(zip(old.legend_handles, known, strict=True))
+    spellings = [{label, *(word.replace("\n", " ") for word in _phrase(ax, [label]))} for label in map(str, labels)]
+    pairs = zip(handles, map(str, labels), spellings, strict=True)
     fresh = [(handle, label) for handle, label, looks in pairs if not looks & set(known)]
-    return [handle for handle, _ in kept + fresh], [label for _, label in kept + fresh]
+    return [handle for handle, _ in existing + fresh], [label for _, label in existing + fresh]
 
 
-def _below(ax: Canvas) -> Any:
+def _shift_below(ax: Canvas) -> Any:
     """Coordinates of the axes, moved down by the height of ticks and a label."""
     from matplotlib.transforms import ScaledTranslation
 
     return ax.transAxes + ScaledTranslation(0.0, -_DROP / 72.0, root_figure(ax).dpi_scale_trans)
 
 
-#: How far from its point a label may stand, in points; beyond `_FAR` a line leads back.
+#: Distances of a label from its point, in points; beyond `_FAR` a line connects them.
 _REACHES = (7.0, 16.0, 28.0, 42.0, 58.0)
 _FAR = 16.0
-#: Where a label may stand relative to its point: direction, then alignment.
+#: Positions of a label relative to its point: direction, then alignment.
 _SEATS = (
     (1, 0, "left", "center"),
     (-1, 0, "right", "center"),
@@ -165,7 +170,7 @@ Box = tuple[float, float, float, float]
 
 
 class Seat(NamedTuple):
-    """Where a label stands: how far from its point, in points, how aligned, and which pixels it takes."""
+    """Position of a label: offset from its point in points, alignment, pixels it covers, and cost."""
 
     offset: tuple[float, float]
     align: dict[str, str]
@@ -179,15 +184,15 @@ def place_labels(
     """Write a name next to each point, so that names cover neither each other nor a point."""
     root_figure(ax).draw_without_rendering()  # the layout decides how large the axes are
     points = ax.transData.transform(np.column_stack([x, y]))
-    taken: list[Box] = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
+    occupied: list[Box] = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
     texts = []
     for i, word in enumerate(words):
         text = ax.annotate(word, (x[i], y[i]), (0, 0), textcoords="offset points", fontsize=8, color=colours[i])
         text.set_annotation_clip(False)
         others = np.delete(points, i, axis=0)
-        seat = _best_seat(ax, text, taken, points[i], others)
+        seat = _find_seat(ax, text, occupied, points[i], others)
         text.set(position=seat.offset, **seat.align)
-        taken.append(seat.box)
+        occupied.append(seat.box)
         if max(map(abs, seat.offset)) > _FAR:
             line = {"arrowstyle": "-", "color": inks.quiet, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3}
             ax.annotate("", (x[i], y[i]), seat.offset, textcoords="offset points", arrowprops=line)
@@ -195,8 +200,8 @@ def place_labels(
     return texts
 
 
-def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box], own: FloatArray, others: FloatArray) -> Seat:
-    """The nearest seat that covers nothing, or the one that covers least."""
+def _find_seat(ax: Canvas, text: Any, occupied: Sequence[Box], own: FloatArray, others: FloatArray) -> Seat:
+    """The nearest position that covers nothing, or the one that covers least."""
     best: Seat | None = None
     for reach in _REACHES:
         for dx, dy, ha, va in _SEATS:
@@ -205,7 +210,7 @@ def _best_seat(ax: Canvas, text: Any, taken: Sequence[Box], own: FloatArray, oth
             text.set(position=offset, **align)
             extent = text.get_window_extent()
             box = (extent.x0 - 1, extent.y0 - 1, extent.x1 + 1, extent.y1 + 1)
-            cost = sum(_overlap(box, other) for other in taken) + _measure_outside(box, ax.bbox.extents)
+            cost = sum(_overlap(box, other) for other in occupied) + _measure_outside(box, ax.bbox.extents)
             cost += _charge_mistaken(box, own, others)
             if best is None or cost < best.cost:
                 best = Seat(offset, align, box, cost)

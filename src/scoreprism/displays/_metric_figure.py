@@ -11,11 +11,11 @@ from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._document.colours import house_style
 from scoreprism._parameters import described
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import legend, root_figure
+from scoreprism.displays._figure_text import draw_legend, root_figure
 from scoreprism.displays._style import Inks
 from scoreprism.metrics import METRICS, MetricTable
 
-#: Metrics that are no size of a gap between scores and outcomes, and have a scale of their own.
+#: Metrics that do not measure a gap between scores and outcomes and have their own scale.
 _OTHERS = ("calibration_", "observed_", "spiegelhalter", "auc", "global_")
 
 
@@ -62,7 +62,7 @@ class MetricsDisplay(ResultDisplay[MetricTable]):
         Parameters
         ----------
         metrics : sequence of str, optional
-            Metrics to show; by default those that measure gaps, or all where there are none.
+            Metrics to show; by default those that measure gaps, or all if none does.
 
         Returns
         -------
@@ -70,15 +70,15 @@ class MetricsDisplay(ResultDisplay[MetricTable]):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         gaps = [name for name in self.names if not name.startswith(_OTHERS)] or self.names
-        shown = gaps if metrics is None else [parse_choice(name, self.names, "each metric") for name in metrics]
-        if not shown:
+        chosen = gaps if metrics is None else [parse_choice(name, self.names, "each metric") for name in metrics]
+        if not chosen:
             refuse("a figure must show at least one metric", "none", f"Choose among {', '.join(METRICS)}.")
-        self._rows = len(shown)
+        self._rows = len(chosen)
         with house_style(), self._page(ax):
             axes, inks = self.ax_, Inks.of(self.ax_)
             self.point_, self.interval_ = [], []
             axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
-            for row, name in enumerate(shown):
+            for row, name in enumerate(chosen):
                 interval = self.result.intervals[name]
                 if np.isfinite(interval.low):
                     self.interval_ += axes.plot(
@@ -87,12 +87,12 @@ class MetricsDisplay(ResultDisplay[MetricTable]):
                 dot: dict[str, Any] = {"marker": "o", "markersize": 4.5, "linestyle": "none", "zorder": 4}
                 self.point_ += axes.plot(float(self.result.estimates[name]), row, color=inks.model(0)["color"], **dot)
             is_loose = root_figure(axes).get_layout_engine() is None  # nothing makes room for words
-            axes.set_yticks(range(len(shown)), shown, fontsize=6 if is_loose else None)
-            axes.set_ylim(len(shown) - 0.5, -0.5)
+            axes.set_yticks(range(len(chosen)), chosen, fontsize=6 if is_loose else None)
+            axes.set_ylim(len(chosen) - 0.5, -0.5)
             axes.set_xlabel("value")
             handles, words = [*self.point_[:1], *self.interval_[:1]], ["estimate"]
             words += [f"{100 * self.result.confidence_level:g} % interval"] * bool(self.interval_)
-            legend(axes, inks, handles, words)
+            draw_legend(axes, inks, handles, words)
             inks.dress(axes)
         return self
 

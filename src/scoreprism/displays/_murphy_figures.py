@@ -1,4 +1,4 @@
-"""Murphy diagrams, plain and decomposed."""
+"""Murphy diagrams, of the loss and of its terms."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
 from scoreprism._parameters import described
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
-from scoreprism.displays._axes import compact, parse_zoom, shared_legend, split_axes
+from scoreprism.displays._axes import compact, draw_shared_legend, parse_zoom, split_axes
 from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
-from scoreprism.displays._figure_text import legend, thin_out, wrap
+from scoreprism.displays._figure_text import draw_legend, thin_out, wrap
 from scoreprism.displays._style import Canvas, Inks
 
-#: More rows than this are evaluated on a grid of thresholds, which no eye can tell from all of them.
+#: More rows than this are evaluated on a grid of thresholds, which looks the same as all of them.
 _MANY = 20_000
 _GRID = np.linspace(0.0, 1.0, 501)
 _THETA = "decision threshold θ"
@@ -54,7 +54,7 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
         rate = self.curves[0].rate
         corners = [0, rate, 1], [0, rate * (1 - rate), 0]
-        self.constant_ = self._reference(axes, inks, *corners, label="constant prediction")
+        self.constant_ = self._draw_reference(axes, inks, *corners, label="constant prediction")
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             x, y = thin_out(curve.theta, curve.loss)
             if len(self.curves) == 1:
@@ -66,8 +66,10 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
         more = {"constant": self.constant_} | ({"95 % interval": self.band_[0]} if self.band_ else {})
         self._explain(axes, inks, more)
 
-    def _seen(self) -> tuple[float, float]:
-        return _busy([(curve.theta, curve.loss - _roof(curve.rate, curve.theta)) for curve in self.curves])
+    def _find_range(self) -> tuple[float, float]:
+        return _find_active_range(
+            [(curve.theta, curve.loss - _constant_loss(curve.rate, curve.theta)) for curve in self.curves]
+        )
 
 
 @shows(MurphyDecomposition, murphy_decomposition)
@@ -121,19 +123,19 @@ class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
         """
         chosen = parse_choice(kind or "stacked", ("stacked", "lines"), "kind")
         limits = parse_zoom(
-            zoom, *_busy([(curve.theta, part) for curve in self.curves for part in curve.values[:, :-1].T])
+            zoom, *_find_active_range([(curve.theta, part) for curve in self.curves for part in curve.values[:, :-1].T])
         )
         with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
             if len(self.curves) == 1:
                 self.axes_ = [axes]
-                (self._stacked if chosen == "stacked" else self._lines)(axes, inks, styles[0])
+                (self._draw_stacked if chosen == "stacked" else self._draw_lines)(axes, inks, styles[0])
                 axes.set(xlim=limits, xlabel=_THETA, ylabel="mean elementary loss")
                 axes.set_title(wrap(self.curves[0].name or "", 60), color=inks.ink)
             else:
                 keys = self.names if self._folds_of is None else [f"{self._folds_of}, {len(self.curves)} folds"]
                 self.axes_, place = split_axes(axes, len(self.curves[0].names), keys)
-                self._panels(inks, styles, limits)
-                shared_legend(place, inks, self.line_[: len(keys)], keys)
+                self._draw_panels(inks, styles, limits)
+                draw_shared_legend(place, inks, self.line_[: len(keys)], keys)
                 compact(self.axes_)
         return self
 
@@ -141,8 +143,8 @@ class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
         panels = len(self.curves[0].names)
         return self.figsize if len(self.curves) == 1 else (2.8 * panels + 1.4 * (len(self.curves) > 6), 3.6)
 
-    def _stacked(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
-        """Areas on top of each other, the last term at the bottom, the loss their upper edge; a negative has none."""
+    def _draw_stacked(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+        """Stack areas from the last term up to the loss; a negative term has no area."""
         curve = self.curves[0]
         values = curve._at(_GRID)
         loss, floor = values.sum(axis=1), np.zeros(_GRID.size)
@@ -154,24 +156,24 @@ class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
         own = {key: value for key, value in style.items() if key != "color"}
         self.line_ = axes.plot(_GRID, loss, **({"color": inks.ink, "linewidth": 0.8} | own))
         axes.set_ylim(bottom=0)
-        legend(axes, inks, self.band_[::-1], curve.names)
+        draw_legend(axes, inks, self.band_[::-1], curve.names)
 
-    def _lines(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+    def _draw_lines(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Each term with its interval."""
         curve = self.curves[0]
-        self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
+        self._draw_reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
         for t, name in enumerate(curve.names):
             colour = inks.line(name, curve.names)
             self._fill(axes, curve.theta, curve.low[:, t], curve.high[:, t], colour, 0.2)
             self.line_ += axes.plot(curve.theta, curve.values[:, t], **{**style, "color": colour, "label": name})
         interval = f"{100 * curve.confidence_level:g} % intervals"
-        legend(axes, inks, [*self.line_, self.band_[0]], [*curve.names, interval])
+        draw_legend(axes, inks, [*self.line_, self.band_[0]], [*curve.names, interval])
 
-    def _panels(self, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
-        """A panel per term, a line per model; terms that can be reduced share a scale."""
+    def _draw_panels(self, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
+        """Draw a panel per term with a line per model; reducible terms share a scale."""
         names = self.curves[0].names
         for t, (axes, term) in enumerate(zip(self.axes_, names, strict=True)):
-            self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
+            self._draw_reference(axes, inks, [0, 1], [0, 0], linewidth=0.6)
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 if len(self.curves) <= _FEW:
                     self._fill(axes, curve.theta, curve.low[:, t], curve.high[:, t], style["color"], 0.12)
@@ -183,14 +185,13 @@ class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
         self.axes_[0].set_ylabel("mean elementary loss")
 
 
-def _roof(rate: float, theta: FloatArray) -> FloatArray:
+def _constant_loss(rate: float, theta: FloatArray) -> FloatArray:
     """Elementary loss of the constant prediction of the event rate."""
     return np.minimum(theta * (1.0 - rate), (1.0 - theta) * rate)
 
 
-def _busy(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[float, float]:
-    """From and to which threshold something happens: more than a hundredth of the largest value."""
+def _find_active_range(curves: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[float, float]:
+    """The range of thresholds with values above a hundredth of the largest."""
     peak = max(float(np.abs(values).max()) for _, values in curves)
-    there = [theta[np.abs(values) > 0.01 * peak] for theta, values in curves]
-    points = np.concatenate(there)
+    points = np.concatenate([theta[np.abs(values) > 0.01 * peak] for theta, values in curves])
     return (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)

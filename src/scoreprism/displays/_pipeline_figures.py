@@ -14,11 +14,11 @@ from scoreprism._document.colours import house_style
 from scoreprism._parameters import described
 from scoreprism.displays._axes import open_axes
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import inches, legend, root_figure, shorten, wrap
+from scoreprism.displays._figure_text import draw_legend, inches, root_figure, shorten, wrap
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.pipelines import PairedComparison, PairedLine, PipelineBootstrap, SplitsSummary
 
-#: Height of a ridge, of the row it stands on.
+#: Height of a ridge, as a share of its row.
 _RIDGE = 0.62
 
 
@@ -83,10 +83,10 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
             self.label_: list[Any] = []
             axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
             for row, name in enumerate(finite):
-                self._row(axes, inks, row, name, known[name])
+                self._draw_row(axes, inks, row, name, known[name])
             axes.set_yticks(range(len(finite)), [wrap(name, 14) for name in finite])
             axes.set_ylim(len(finite) - 0.6, -0.85)
-            self._words(axes, inks, finite, known)
+            self._write_numbers(axes, inks, finite, known)
             axes.set_xlabel(wrap(self._unit(), max(int(inches(axes)[0] / 0.09), 20)))
             inks.dress(axes)
         axes.spines["left"].set_visible(False)
@@ -100,8 +100,8 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
         what = "" if self.result.resample_test else ", test rows fixed"
         return f"{self.result.loss!s} loss, change from the estimate ({self.result.n_resamples} replicates{what})"
 
-    def _row(self, axes: Canvas, inks: Inks, row: int, name: str, known: Any) -> None:
-        """The density of the replicates above its line, the interval on it, a tick where the quantity would be 0."""
+    def _draw_row(self, axes: Canvas, inks: Inks, row: int, name: str, known: Any) -> None:
+        """Draw the density of the replicates above the row's line, and the interval on it."""
         estimate = self.result.terms[name]
         moved = self.result.replicates[:, self.result.names.index(name)] - estimate
         terms = self.result.names[:-3]
@@ -119,10 +119,10 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
         self.interval_ += axes.plot(ends, [row, row], **line, zorder=4, path_effects=inks.casing)
         axes.plot(0.0, row, marker="o", markersize=3.5, color=inks.ink, zorder=5, linestyle="none")
 
-    def _words(self, axes: Canvas, inks: Inks, names: list[str], known: dict[str, Any]) -> None:
-        """What each row says, right of everything drawn; a letter of 8 points takes about 0.066 inches."""
+    def _write_numbers(self, axes: Canvas, inks: Inks, names: list[str], known: dict[str, Any]) -> None:
+        """Write the numbers of each row to the right; a letter of 8 points takes about 0.066 inches."""
         low, high = axes.get_xlim()
-        digits = _digits(high - low)
+        digits = _count_digits(high - low)
         words = [
             f"{self.result.terms[name]:.{digits}f}  [{known[name].low:.{digits}f}, {known[name].high:.{digits}f}]"
             for name in names
@@ -142,8 +142,8 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
         axes.spines["bottom"].set_bounds(low, high)
 
 
-def _digits(span: float) -> int:
-    """Decimals that tell a hundredth of the axis apart."""
+def _count_digits(span: float) -> int:
+    """Decimals that resolve a hundredth of the axis."""
     return int(np.clip(np.ceil(2.0 - np.log10(span)), 2, 7)) if span > 0.0 else 5
 
 
@@ -175,7 +175,7 @@ class Strips(ResultDisplay[P]):
     cloud_: list[Any]
 
     @contextmanager
-    def _strips(self, ax: Any, rows: int) -> Iterator[tuple[Canvas, Inks]]:
+    def _open_strips(self, ax: Any, rows: int) -> Iterator[tuple[Canvas, Inks]]:
         """Axes in the house style with a line for each row."""
         with house_style(), open_axes(ax, (5.6, 1.3 + 0.5 * rows)) as self.ax_:
             self.figure_, self.cloud_ = self.ax_.figure, []
@@ -187,14 +187,14 @@ class Strips(ResultDisplay[P]):
         self.ax_.tick_params(axis="y", length=0)
 
     def _scatter(self, axes: Canvas, row: int, values: FloatArray, limits: tuple[float, float], **look: Any) -> None:
-        """One point for each split, apart from each other by a sequence that fills the height evenly."""
+        """Draw one point per split, at heights from a sequence that fills the row evenly."""
         height = row + _CLOUD * (2.0 * (0.618034 * np.arange(values.size) % 1.0) - 1.0)
         shown = np.clip(values, *limits)
         style = {"linestyle": "none", "marker": "o", "markersize": 2.6, "markeredgewidth": 0, "alpha": 0.55}
         self.cloud_ += axes.plot(shown, height, clip_on=False, **(style | look))
 
-    def _names(self, axes: Canvas, names: Sequence[str], below: Sequence[str] | None = None) -> None:
-        """Names of the rows, and what stands below them."""
+    def _write_names(self, axes: Canvas, names: Sequence[str], below: Sequence[str] | None = None) -> None:
+        """Write the names of the rows, with a second line from `below`."""
         width = 24
         if root_figure(axes).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
             margin = axes.get_window_extent().x0 / root_figure(axes).dpi
@@ -206,14 +206,14 @@ class Strips(ResultDisplay[P]):
         axes.set_yticks(range(len(words)), words)
 
 
-def _limits(columns: Sequence[FloatArray], seen: Sequence[float]) -> tuple[float, float, int]:
-    """Limits that hold what must be seen and all splits but extreme ones, and how many these are."""
+def _find_limits(columns: Sequence[FloatArray], required: Sequence[float]) -> tuple[float, float, int]:
+    """Limits that hold the values in `required` and all but extreme splits, and the number of the latter."""
     values = np.concatenate([column[np.isfinite(column)] for column in columns])
     ends = [np.quantile(column, (0.25, 0.75)) for column in columns if column.size]
     low = min(float(q[0] - _FAR * (q[1] - q[0])) for q in ends)
     high = max(float(q[1] + _FAR * (q[1] - q[0])) for q in ends)
-    must = [value for value in seen if np.isfinite(value)]
-    low, high = min(max(low, float(values.min())), *must), max(min(high, float(values.max())), *must)
+    finite = [value for value in required if np.isfinite(value)]
+    low, high = min(max(low, float(values.min())), *finite), max(min(high, float(values.max())), *finite)
     room = 0.03 * (high - low) or 0.01
     return low - room, high + room, int(np.sum((values < low - room) | (values > high + room)))
 
@@ -222,8 +222,8 @@ def _write_beyond(count: int) -> list[str]:
     return [f"{count} split{'s' * (count > 1)} beyond the edges, drawn there"] if count else []
 
 
-def _label(axes: Canvas, *lines: str) -> int:
-    """The label of the axis, on lines that the figure has room for; how many beyond the first."""
+def _set_label(axes: Canvas, *lines: str) -> int:
+    """Set the label of the axis on as many lines as it needs; returns how many beyond the first."""
     width = max(int(12 * root_figure(axes).get_size_inches()[0]) - 12, 20)
     text = "\n".join(wrap(line, width) for line in lines)
     axes.set_xlabel(text)
@@ -281,24 +281,24 @@ class PairedDisplay(Strips[PairedComparison]):
         chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
         lines = [line for line in self.result.lines if line.loss == chosen]
         deltas = [self.result.differences[line.label] for line in lines]
-        seen = [0.0, *(end for line in lines for end in (line.low, line.high, line.mean))]
-        low, high, beyond = _limits(deltas, seen)
+        required = [0.0, *(end for line in lines for end in (line.low, line.high, line.mean))]
+        low, high, beyond = _find_limits(deltas, required)
         self.mean_, self.interval_ = [], []
-        with self._strips(ax, len(lines)) as (axes, inks):
+        with self._open_strips(ax, len(lines)) as (axes, inks):
             self.zero_ = axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
             for row, (line, delta) in enumerate(zip(lines, deltas, strict=True)):
-                self._row(axes, inks, row, line, delta, (low, high))
+                self._draw_row(axes, inks, row, line, delta, (low, high))
             axes.set_xlim(low, high)
-            self._names(axes, [line.method for line in lines], [_write_verdict(line) for line in lines])
+            self._write_names(axes, [line.method for line in lines], [_write_verdict(line) for line in lines])
             of = f" ({chosen})" if chosen else ""
             what = f"Δ {_name_metric(self.result.metric)}{of}: method − {self.result.baseline}"
-            more = _label(axes, what, *_write_beyond(beyond))
+            more = _set_label(axes, what, *_write_beyond(beyond))
             parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
             parts[f"{100 * self.result.confidence_level:g} % interval"] = self.interval_
             _explain(axes, inks, parts, more)
         return self
 
-    def _row(
+    def _draw_row(
         self, axes: Canvas, inks: Inks, row: int, line: PairedLine, delta: FloatArray, limits: tuple[float, float]
     ) -> None:
         self._scatter(axes, row, delta, limits, color=inks.model(0)["color"])
@@ -324,19 +324,19 @@ def _name_metric(metric: str) -> str:
 
 
 def _explain(axes: Canvas, inks: Inks, parts: Mapping[str, Sequence[Any]], more: int) -> None:
-    """The legend; lower where the label of the axis has further lines."""
-    shown = {word: artists[0] for word, artists in parts.items() if artists}
-    drawn = legend(axes, inks, list(shown.values()), list(shown))
+    """Draw the legend, lower if the label of the axis has further lines."""
+    entries = {word: artists[0] for word, artists in parts.items() if artists}
+    box = draw_legend(axes, inks, list(entries.values()), list(entries))
     if more and root_figure(axes).get_layout_engine() is not None:
         from matplotlib.transforms import ScaledTranslation
 
         down = ScaledTranslation(0.0, -(36.0 + 12.0 * more) / 72.0, root_figure(axes).dpi_scale_trans)
-        drawn.set_bbox_to_anchor((0.0, 0.0), axes.transAxes + down)
+        box.set_bbox_to_anchor((0.0, 0.0), axes.transAxes + down)
 
 
 class SplitsDisplay(Strips[SplitsSummary]):
     """
-    Reliability of each method over repeated splits, against what a calibrated score would show.
+    Reliability of each method over repeated splits, against that of a calibrated score.
 
     Attributes
     ----------
@@ -379,46 +379,46 @@ class SplitsDisplay(Strips[SplitsSummary]):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         known = list(dict.fromkeys(self.result.losses))
-        chosen = self._finite(known) if loss is None else parse_choice(loss, known, "loss")
+        chosen = self._find_finite(known) if loss is None else parse_choice(loss, known, "loss")
         lines = [i for i, one in enumerate(self.result.losses) if one == chosen]
-        plugin = self._column("reliability_plugin", lines)
+        plugin = self._get_column("reliability_plugin", lines)
         if plugin is None or not all(np.isfinite(column).all() for column in plugin):
             remedy = "Use the table of repeated_splits, with `clip`=1e-6 where losses are infinite."
             refuse("the figure shows reliability_plugin, which must be there and finite", "something else", remedy)
-        debiased, floor = (self._column(name, lines) for name in ("reliability", "noise_floor"))
+        debiased, floor = (self._get_column(name, lines) for name in ("reliability", "noise_floor"))
         means = [[float(column.mean()) for column in one] if one else [] for one in (plugin, debiased, floor)]
-        low, high, beyond = _limits(plugin, [0.0, *(value for one in means for value in one)])
+        low, high, beyond = _find_limits(plugin, [0.0, *(value for one in means for value in one)])
         self.mean_, self.debiased_, self.floor_ = [], [], []
-        with self._strips(ax, len(lines)) as (axes, inks):
+        with self._open_strips(ax, len(lines)) as (axes, inks):
             axes.axvline(0.0, color=inks.faint, linewidth=0.8, zorder=0)
             for row, column in enumerate(plugin):
-                self._row(axes, inks, row, column, [one[row] if one else np.nan for one in means], (low, high))
+                self._draw_row(axes, inks, row, column, [one[row] if one else np.nan for one in means], (low, high))
             axes.set_xlim(low, high)
             names = [self.result.methods[i] for i in lines]
-            self._names(axes, [f"{name} *" if name in self.result.double_use else name for name in names])
+            self._write_names(axes, [f"{name} *" if name in self.result.double_use else name for name in names])
             count = max(self.result.n_splits[i] for i in lines)
             of = f" ({chosen})" if chosen else ""
             star = ["* learned from the rows of its calibrator"] * bool(set(names) & set(self.result.double_use))
-            more = _label(axes, f"reliability{of}", *_write_beyond(beyond), *star)
+            more = _set_label(axes, f"reliability{of}", *_write_beyond(beyond), *star)
             parts = {f"plug-in, {count} splits": self.cloud_, "mean plug-in": self.mean_}
             parts |= {"noise floor": self.floor_, "mean debiased": self.debiased_}
             _explain(axes, inks, parts, more)
         return self
 
-    def _finite(self, losses: list[str]) -> str:
-        """The first loss under which everything is finite; the first of all where there is none."""
+    def _find_finite(self, losses: list[str]) -> str:
+        """The first loss under which everything is finite, or else the first."""
         for loss in losses:
             lines = [i for i, one in enumerate(self.result.losses) if one == loss]
-            columns = self._column("reliability_plugin", lines)
+            columns = self._get_column("reliability_plugin", lines)
             if columns is not None and all(np.isfinite(column).all() for column in columns):
                 return loss
         return losses[0]
 
-    def _column(self, name: str, lines: Sequence[int]) -> list[FloatArray] | None:
+    def _get_column(self, name: str, lines: Sequence[int]) -> list[FloatArray] | None:
         columns = self.result.values.get(name)
         return None if columns is None else [columns[i] for i in lines]
 
-    def _row(
+    def _draw_row(
         self,
         axes: Canvas,
         inks: Inks,

@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism._parameters import described
 from scoreprism.curves import ReliabilityCurve, reliability_curve
-from scoreprism.displays._axes import bulk, coarsen, parse_zoom
+from scoreprism.displays._axes import coarsen, find_bulk, parse_zoom
 from scoreprism.displays._display import CurveDisplay, shows, stack_frames
 from scoreprism.displays._figure_text import patch, thin_out
 from scoreprism.displays._style import Canvas, Inks
@@ -17,7 +17,7 @@ from scoreprism.displays._style import Canvas, Inks
 _FLOOR, _STRIP = 0.11, 0.05
 #: Bands and histograms of more models than this would only cover each other.
 _FEW = 3
-#: Curves of at most so many points show them.
+#: Curves of at most this many points show them.
 _POINTS = 16
 
 
@@ -68,31 +68,31 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        limits = parse_zoom(zoom, *self._seen())
+        limits = parse_zoom(zoom, *self._find_range())
         with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
-            self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
+            self.diagonal_ = self._draw_reference(axes, inks, [0, 1], [0, 1])
             self.histogram_: list[Any] = []
             more: dict[str, Any] = {}
             for row, (curve, style) in enumerate(zip(self.curves, styles, strict=True)):
                 if histogram and len(self.curves) <= _FEW:
-                    self._histogram(axes, row, curve, style, limits)
-                more |= self._band(axes, inks, curve, style)
-                self.line_.append(_line(axes, curve, style))
+                    self._draw_histogram(axes, row, curve, style, limits)
+                more |= self._draw_band(axes, inks, curve, style)
+                self.line_.append(_draw_line(axes, curve, style))
             axes.set(xlim=limits, ylim=limits, box_aspect=1)
             part = "" if limits == (0.0, 1.0) else f" (only {limits[0]:g} to {limits[1]:g} shown)"
             axes.set(xlabel=f"predicted probability{part}", ylabel="event rate")
             self._explain(axes, inks, more)
         return self
 
-    def _seen(self) -> tuple[float, float]:
-        """From and to which probability there is something to see."""
-        low, high = bulk([curve.distribution for curve in self.curves])
+    def _find_range(self) -> tuple[float, float]:
+        """The range of probabilities worth showing."""
+        low, high = find_bulk([curve.distribution for curve in self.curves])
         rates = [np.interp([low, high], curve.x, curve.y) for curve in self.curves]
         rates += [curve.y[[0, -1]] for curve in self.curves if curve.method == "bins" and curve.x.size]
         return min(low, *(float(rate[0]) for rate in rates)), max(high, *(float(rate[1]) for rate in rates))
 
-    def _band(self, axes: Canvas, inks: Inks, curve: ReliabilityCurve, style: dict[str, Any]) -> dict[str, Any]:
-        """The band, and what to call it."""
+    def _draw_band(self, axes: Canvas, inks: Inks, curve: ReliabilityCurve, style: dict[str, Any]) -> dict[str, Any]:
+        """Draw the band, and return its legend entry."""
         consistency = curve.band == "consistency"
         if curve.band_x is None or curve.low is None or curve.high is None:
             return {}
@@ -109,10 +109,10 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
         swatch = artist if len(self.curves) == 1 else patch(inks.quiet)
         return {f"{100 * curve.confidence_level:g} % {everywhere}{curve.band} band": swatch}
 
-    def _histogram(
+    def _draw_histogram(
         self, axes: Canvas, row: int, curve: ReliabilityCurve, style: Any, limits: tuple[float, float]
     ) -> None:
-        """The distribution of scores along the bottom; of several models a strip each."""
+        """Draw the distribution of scores along the bottom; several models get a strip each."""
         edges, both = coarsen(curve.distribution, limits)
         mass = both.sum(axis=0)
         height = _FLOOR if len(self.curves) == 1 else _STRIP
@@ -140,8 +140,8 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
         return stack_frames(parts, backend or self.curves[0]._backend)
 
 
-def _line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
-    """The curve; where there are few points, they are shown."""
+def _draw_line(axes: Canvas, curve: ReliabilityCurve, style: dict[str, Any]) -> Any:
+    """Draw the curve, with markers if it has few points."""
     distinct = np.unique(curve.x).size
     dots = {"marker": "o", "markersize": 4} if distinct <= _POINTS else {}
     thin = {"linewidth": 0.9} if curve.method == "bins" else {}

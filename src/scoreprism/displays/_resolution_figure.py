@@ -65,11 +65,11 @@ class ResolutionPlaneDisplay(CurveDisplay[ResolutionPlane]):
         return resolution_plane(part.sample, **options)
 
     @classmethod
-    def _models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
+    def _name_models(cls, y_proba: Any, name: str | None) -> dict[Any, Any]:
         """The columns of a frame without classes are models, as in `resolution_plane`."""
         if columns_of(y_proba) is not None and name is None and not isinstance(y_proba, Mapping):
             return {**parse_models(y_proba, "y_proba")}
-        return super()._models(y_proba, name)
+        return super()._name_models(y_proba, name)
 
     @classmethod
     def _make(cls, parts: Sequence[ShownModel]) -> Self:
@@ -92,8 +92,8 @@ class ResolutionPlaneDisplay(CurveDisplay[ResolutionPlane]):
             for i, style in enumerate(styles):
                 dot = {"marker": MARKERS[i // 5 % len(MARKERS)], "markersize": 6} | style | {"linestyle": "none"}
                 self.line_ += axes.plot(x[i : i + 1], y[i : i + 1], zorder=3, clip_on=False, **dot)
-            _frame(axes, x, y, 0.1 * plane.uncertainty or 0.1)  # without uncertainty there is no scale to go by
-            self._iso_lines(axes, inks, plane)
+            _set_limits(axes, x, y, 0.1 * plane.uncertainty or 0.1)  # an uncertainty of 0 gives no scale
+            self._draw_iso_lines(axes, inks, plane)
             axes.set(xlabel="reliability", ylabel="resolution")
             axes.locator_params(nbins=5)
             axes.set_title(f"{plane.loss!s} loss, uncertainty {plane.uncertainty:.4g}", color=inks.ink, pad=14)
@@ -102,29 +102,29 @@ class ResolutionPlaneDisplay(CurveDisplay[ResolutionPlane]):
             self.label_ = place_labels(axes, x, y, words, [line.get_color() for line in self.line_], inks)
         return self
 
-    def _iso_lines(self, axes: Canvas, inks: Inks, plane: ResolutionPlane) -> None:
+    def _draw_iso_lines(self, axes: Canvas, inks: Inks, plane: ResolutionPlane) -> None:
         """Lines of slope 1, each labelled with the loss that all models on it have."""
         from matplotlib.ticker import MaxNLocator
 
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
         least, most = plane.uncertainty + left - high, plane.uncertainty + right - low
-        self.iso_, named = [], False
+        self.iso_, has_title = [], False
         for loss in MaxNLocator(7).tick_values(least, most):
             shift = plane.uncertainty - loss  # resolution − reliability
             self.iso_ += axes.plot(
                 [left, right], [left + shift, right + shift], color=inks.faint, linewidth=0.8, zorder=0
             )
-            place = _exit((left, right), (low, high), shift)
+            place = _find_exit((left, right), (low, high), shift)
             if place is not None:
                 point, offset, align = place
                 word = {"fontsize": 7, "color": inks.quiet, "textcoords": "offset points", "annotation_clip": False}
-                axes.annotate(f"{'' if named else 'loss '}{loss:.4g}", point, offset, **align, **word)
-                named = True
+                axes.annotate(f"{'' if has_title else 'loss '}{loss:.4g}", point, offset, **align, **word)
+                has_title = True
         axes.set(xlim=(left, right), ylim=(low, high))
 
 
-def _exit(x: tuple[float, float], y: tuple[float, float], shift: float) -> Any:
-    """Where a line y = x + shift leaves the axes, at the right or at the top, and how its label stands there."""
+def _find_exit(x: tuple[float, float], y: tuple[float, float], shift: float) -> Any:
+    """Where a line y = x + shift leaves the axes, on the right or at the top, and the placement of its label."""
     if y[0] + 0.02 * (y[1] - y[0]) < x[1] + shift <= y[1]:
         return (x[1], x[1] + shift), (3, 0), {"va": "center", "ha": "left"}
     if x[0] + 0.02 * (x[1] - x[0]) < y[1] - shift < x[1] - 0.06 * (x[1] - x[0]):
@@ -132,8 +132,8 @@ def _exit(x: tuple[float, float], y: tuple[float, float], shift: float) -> Any:
     return None
 
 
-def _frame(axes: Canvas, x: Any, y: Any, least: float) -> None:
-    """Room around the points; the axis of reliability begins at 0 where that is not far."""
+def _set_limits(axes: Canvas, x: Any, y: Any, least: float) -> None:
+    """Set limits with room around the points; the axis of reliability begins at 0 if that is near."""
     across, up = (max(float(np.ptp(values)), least) for values in (x, y))
     low = float(x.min())
     axes.set_xlim(0.0 if 0.0 <= low < across else low - 0.15 * across, float(x.max()) + 0.35 * across)

@@ -24,11 +24,12 @@ from scoreprism.curves import (
     roc_curve,
     score_distribution,
 )
-from scoreprism.displays._axes import bulk, coarsen
+from scoreprism.displays._axes import coarsen, find_bulk
 from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
-from scoreprism.displays._figure_text import legend, patch, shorten, thin_out, wrap
+from scoreprism.displays._figure_text import draw_legend, patch, shorten, thin_out, wrap
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.inference import MapBand, MapInference
+from scoreprism.scale import Sums
 
 #: Hulls and intervals of more models than this would only cover each other.
 _FEW = 3
@@ -44,7 +45,7 @@ class RocDisplay(CurveDisplay[RocCurve]):
     hull_ : list of Line2D
         The convex hulls of up to three models.
     chance_ : Line2D
-        What a score that knows nothing has.
+        The diagonal of a score without information.
 
     Examples
     --------
@@ -56,7 +57,7 @@ class RocDisplay(CurveDisplay[RocCurve]):
 
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
         with self._canvas(ax, curve_kwargs, len(self.curves)) as (axes, inks, styles):
-            self.chance_ = self._reference(axes, inks, [0, 1], [0, 1])
+            self.chance_ = self._draw_reference(axes, inks, [0, 1], [0, 1])
             self.hull_: list[Any] = []
             for curve, name, style in zip(self.curves, self.names, styles, strict=True):
                 if len(self.curves) <= _FEW:
@@ -74,7 +75,7 @@ class RocDisplay(CurveDisplay[RocCurve]):
 
 
 def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
-    """Names of models with the areas under their curves; long names lose their middle, numbers stay."""
+    """Names of models, shortened if long, with the areas under their curves."""
     pairs = zip(names, curves, strict=True)
     return [f"{shorten(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
 
@@ -100,8 +101,8 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
 
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
         first = self.curves[0]
-        self.all_ = self._reference(axes, inks, first.thresholds, first.act_on_all, label="act on all")
-        self.none_ = self._reference(axes, inks, [0, 1], [0, 0], label="act on none", linestyle=(0, (1, 1.5)))
+        self.all_ = self._draw_reference(axes, inks, first.thresholds, first.act_on_all, label="act on all")
+        self.none_ = self._draw_reference(axes, inks, [0, 1], [0, 0], label="act on none", linestyle=(0, (1, 1.5)))
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             if len(self.curves) <= _FEW:
                 self._fill(axes, curve.thresholds, curve.low, curve.high, style["color"], 0.15)
@@ -116,7 +117,7 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
             more[f"{100 * first.confidence_level:g} % interval"] = swatch
         self._explain(axes, inks, more)
 
-    def _seen(self) -> tuple[float, float]:
+    def _find_range(self) -> tuple[float, float]:
         acted = [curve.thresholds[curve.benefit > 0.01 * curve.rate] for curve in self.curves]
         return 0.0, max((float(theta.max()) for theta in acted if theta.size), default=1.0)
 
@@ -142,7 +143,7 @@ class ScoreDistributionDisplay(ZoomedDisplay[ScoreDistribution]):
 
     @classmethod
     def _curve(cls, part: ShownModel) -> ScoreDistribution:
-        """Fine bins, which the figure brings together to what can be seen."""
+        """Compute fine bins, which the figure coarsens."""
         fine = {"n_bins": 1000} | part.options
         return score_distribution(part.sample, name=part.name, **fine)
 
@@ -155,7 +156,7 @@ class ScoreDistributionDisplay(ZoomedDisplay[ScoreDistribution]):
             pale = {"alpha": 0.4} if alone else {}
             axes.stairs(-others, edges, **(look | style | pale))
             width = float(edges[1] - edges[0])
-        self._reference(axes, inks, [0, 1], [0, 0], linewidth=0.8)
+        self._draw_reference(axes, inks, [0, 1], [0, 0], linewidth=0.8)
         axes.set(xlabel="predicted probability", ylabel=f"share of rows per {width:.2g}")
         axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.3g}")
         word = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "rotation": 90}
@@ -165,8 +166,8 @@ class ScoreDistributionDisplay(ZoomedDisplay[ScoreDistribution]):
         if self._named:
             self._explain(axes, inks)
 
-    def _seen(self) -> tuple[float, float]:
-        return bulk(self.curves)
+    def _find_range(self) -> tuple[float, float]:
+        return find_bulk(self.curves)
 
 
 @shows(GroupingCurve, grouping_curve)
@@ -196,28 +197,28 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
 
     @classmethod
     def _make(cls, parts: Sequence[ShownModel]) -> Self:
-        """Several models are compared in fewer bins: each bin has its noise."""
+        """Compare several models in fewer bins, which are less noisy."""
         few = {} if len(parts) == 1 else {"n_bins": 5}
         return cls([cls._curve(part._replace(options=few | part.options)) for part in parts])
 
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
         axes.set_xlabel("predicted probability")
         if len(self.curves) == 1:
-            self._quantiles(axes, inks, styles[0] if self._styled else {})
+            self._draw_quantiles(axes, inks, styles[0] if self._styled else {})
             axes.set(ylim=limits, box_aspect=1)
         else:
-            self._spreads(axes, inks, styles)
+            self._draw_spreads(axes, inks, styles)
 
-    def _seen(self) -> tuple[float, float]:
+    def _find_range(self) -> tuple[float, float]:
         values = np.concatenate([part for curve in self.curves for part in (curve.x, curve.quantiles.ravel())])
         return float(values.min()), float(values.max())
 
-    def _quantiles(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+    def _draw_quantiles(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Bars from the 5 to the 95 % quantile, thick from 25 to 75, and the calibrated score across them."""
         curve = self.curves[0]
         q05, q25, q50, q75, q95 = curve.quantiles.T
         colour = inks.term("grouping")
-        self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
+        self.diagonal_ = self._draw_reference(axes, inks, [0, 1], [0, 1])
         wide = axes.vlines(curve.x, q05, q95, color=colour, linewidth=1.3)
         thick = axes.vlines(curve.x, q25, q75, color=colour, linewidth=5.0, alpha=0.45)
         (middle,) = axes.plot(curve.x, q50, linestyle="none", marker="o", markersize=3, color=colour)
@@ -226,10 +227,10 @@ class GroupingDisplay(ZoomedDisplay[GroupingCurve]):
         axes.set_ylabel("P(Y = 1 | X)")
         axes.set_title(wrap(curve.name or "", 50), color=inks.ink)
         words = ["5–95 % of rows", "25–75 %", "median", "calibrated score"]
-        legend(axes, inks, [wide, thick, middle, self.line_[0]], words)
+        draw_legend(axes, inks, [wide, thick, middle, self.line_[0]], words)
 
-    def _spreads(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]]) -> None:
-        """Debiased standard deviations; hollow where it may be zero; intervals of up to three models."""
+    def _draw_spreads(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]]) -> None:
+        """Draw debiased standard deviations, hollow if possibly zero, with intervals of up to three models."""
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             if len(self.curves) <= _FEW:
                 low, high = (np.sqrt(np.maximum(end, 0.0)) for end in (curve.low, curve.high))
@@ -283,7 +284,7 @@ class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
         return cls(curves)
 
     def _draw(self, axes: Canvas, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
-        self.diagonal_ = self._reference(axes, inks, [0, 1], [0, 1])
+        self.diagonal_ = self._draw_reference(axes, inks, [0, 1], [0, 1])
         for curve, name, style in zip(self.curves, self.names, styles, strict=True):
             inside = curve.inside
             axes.plot(curve.x, curve.y, color=style["color"], linewidth=0.7, alpha=0.7)
@@ -292,9 +293,9 @@ class CalibrationMapDisplay(ZoomedDisplay[CalibrationMap]):
         axes.set(ylim=limits, xlabel="score", ylabel="recalibrated score", box_aspect=1)
         self._explain(axes, inks)
 
-    def _seen(self) -> tuple[float, float]:
-        seen = [value for curve in self.curves for value in (*curve.support, *curve.y[curve.inside])]
-        return min(seen), max(seen)
+    def _find_range(self) -> tuple[float, float]:
+        values = [value for curve in self.curves for value in (*curve.support, *curve.y[curve.inside])]
+        return min(values), max(values)
 
 
 def _draw_inference(
@@ -320,7 +321,7 @@ def _draw_band(band: MapBand, ax: Any = None, **options: Any) -> CalibrationMapD
     shade = display.ax_.fill_between(x[inside], low[inside], high[inside], **fill)
     words = [name, f"{100 * band.confidence_level:g} % at each score"]
     with house_style():
-        legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
+        draw_legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
     return display
 
 
@@ -333,3 +334,17 @@ def require_two(calibrator: Calibrator) -> None:
 
 draws(MapInference, _draw_inference)
 draws(MapBand, _draw_band)
+
+
+def _draw_sums(result: Sums, **options: Any) -> ScoreDistributionDisplay:
+    """The scores of all segments and periods, by outcome."""
+    table = result.table
+    score = table["key"] if result.exact else table["s"] / table["w"]
+    share = table["w"] / table["w"].sum()
+    events, edges = np.histogram(score, 50, (0.0, 1.0), weights=share * table["y"])
+    others, _ = np.histogram(score, 50, (0.0, 1.0), weights=share * (1.0 - table["y"]))
+    curve = ScoreDistribution(name=None, n=result.n, _backend=None, edges=edges, events=events, others=others)
+    return ScoreDistributionDisplay(curve).plot(**options)
+
+
+draws(Sums, _draw_sums)

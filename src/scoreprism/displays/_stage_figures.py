@@ -11,20 +11,20 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._parameters import described
 from scoreprism.displays._axes import require_finite, split_axes
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import inches, legend, root_figure
+from scoreprism.displays._figure_text import draw_legend, inches, root_figure
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
 
 
 def widen(stages: FloatArray, *lines: FloatArray) -> tuple[FloatArray, ...]:
-    """Stages and lines over them; of a single stage, which would be a point, a short piece."""
+    """Stages and lines over them; a single stage is widened to a short line."""
     if stages.size > 1:
         return (stages, *lines)
     return (stages + np.array([-0.4, 0.4]), *(np.repeat(line, 2) for line in lines))
 
 
-def stage_scale(axes: Canvas, stages: FloatArray) -> None:
-    """Stages over several orders of magnitude on a log scale, others at whole numbers; a single one in the middle."""
+def set_stage_scale(axes: Canvas, stages: FloatArray) -> None:
+    """Use a log scale for stages over several orders of magnitude, else whole numbers; centre a single stage."""
     if stages.size == 1:
         axes.set_xticks(stages, [f"{stages[0]:g}"])
         axes.set_xlim(stages[0] - 1.0, stages[0] + 1.0)
@@ -39,30 +39,30 @@ def stage_scale(axes: Canvas, stages: FloatArray) -> None:
 _KINDS = ("both", "stages", "gains")
 #: Axes narrower than this, in inches, hold one panel; smaller than these, only the first words of a legend.
 _TWO_PANELS, _SMALL = 4.0, (3.2, 2.4)
-#: How the two least losses are marked: a ring, which shows where the diamond of the other lies inside it.
+#: Marks of the two least losses: a ring, inside which the diamond of the other stays visible.
 _RING = {"marker": "o", "markersize": 8, "fillstyle": "none", "markeredgewidth": 1.2, "linestyle": "none", "zorder": 4}
 _DIAMOND = {"marker": "D", "markersize": 4, "linestyle": "none", "zorder": 4}
 
 
-def _shade(inks: Inks) -> float:
-    """How opaque a band is: pale on white paper, and still there on black."""
+def _get_opacity(inks: Inks) -> float:
+    """Opacity of a band that is pale on white paper and visible on black."""
     return 0.15 if inks.mode == "light" else 0.4
 
 
 def _explain(axes: Canvas, inks: Inks, handles: Any, words: list[str], first: int = 2) -> None:
-    """A legend; on small axes without a layout, where it has to stand inside, of the first entries only."""
+    """Draw a legend; only its first entries on small axes without a layout, where it goes inside."""
     (width, height), (least_width, least_height) = inches(axes), _SMALL
     if root_figure(axes).get_layout_engine() is None and (width < least_width or height < least_height):
-        drawn = legend(axes, inks, handles[:first], words[:first])
-        for text in drawn.get_texts():
+        box = draw_legend(axes, inks, handles[:first], words[:first])
+        for text in box.get_texts():
             text.set_fontsize(6)
     else:
-        legend(axes, inks, handles, words)
+        draw_legend(axes, inks, handles, words)
 
 
 class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
     """
-    The terms of every stage as areas, and beside them what each stage of the grid adds.
+    The terms of every stage as areas, and next to them the gain of each stage of the grid.
 
     Made by ``StagewiseDecomposition.plot()``. A ring marks the least loss, a diamond the least refinement: what
     recalibration would leave. Gains are bars with their intervals.
@@ -115,7 +115,7 @@ class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
         display
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
-        chosen = self._kind_on(ax, kind)
+        chosen = self._choose_kind(ax, kind)
         require_finite({"the stages": float(self.result.stages.loss.max())})
         self._kind = chosen
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
@@ -124,15 +124,15 @@ class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
             self.bar_: list[Any] = []
             self.interval_: list[Any] = []
             if chosen != "gains":
-                self._stages(self.axes_[0], inks, styles[0] if curve_kwargs else {})
+                self._draw_stages(self.axes_[0], inks, styles[0] if curve_kwargs else {})
             if chosen != "stages":
-                self._gains(self.axes_[-1], inks)
+                self._draw_gains(self.axes_[-1], inks)
             for panel in self.axes_:
                 inks.dress(panel)
         return self
 
-    def _kind_on(self, ax: Any, kind: str | None) -> str:
-        """What is drawn on these axes."""
+    def _choose_kind(self, ax: Any, kind: str | None) -> str:
+        """Choose what to draw on these axes."""
         if not self._steps and kind == "gains":
             refuse("gains must be between two stages of the grid", "one stage", "Use `kind`='stages'.")
         narrow = ax is not None and hasattr(ax, "get_window_extent") and inches(ax)[0] < _TWO_PANELS
@@ -148,14 +148,14 @@ class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
     def _size(self) -> tuple[float, float]:
         return self.figsize if self._kind == "both" else (4.8, self.figsize[1])
 
-    def _stages(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
+    def _draw_stages(self, axes: Canvas, inks: Inks, style: dict[str, Any]) -> None:
         """Loss and refinement, the area between them, and where each is least."""
         table, names = self.result.stages, ("reliability", "refinement")
         left = table.loss - table.reliability
         fill = {"color": inks.term("reliability", names), "alpha": 0.85, "linewidth": 0}
         self.band_.append(axes.fill_between(*widen(table.numbers, left, table.loss), **fill))
         colour = inks.line("refinement", names)
-        band = {"color": colour, "alpha": _shade(inks), "linewidth": 0}
+        band = {"color": colour, "alpha": _get_opacity(inks), "linewidth": 0}
         axes.fill_between(*widen(table.numbers, table.refinement_low, table.refinement_high), **band)
         lower = axes.plot(*widen(table.numbers, left), color=colour, linewidth=1.4)
         self.line_ = axes.plot(*widen(table.numbers, table.loss), **({"color": inks.ink} | style))
@@ -169,12 +169,12 @@ class StagewiseDisplay(ResultDisplay[StagewiseDecomposition]):
         room = high - low or 0.1
         axes.set_ylim(low - 0.15 * room, high + 0.08 * room)
         axes.set(xlabel="stage", ylabel=f"{self.result.loss!s} loss")
-        stage_scale(axes, table.numbers)
+        set_stage_scale(axes, table.numbers)
         least = zip(("least loss", "least refinement"), marks, strict=True)
         words = ["loss", *names, *(f"{what}: {mark.get_xdata()[0]:g}" for what, mark in least)]
         _explain(axes, inks, [*self.line_, self.band_[0], *lower, *marks], words, 3)
 
-    def _gains(self, axes: Canvas, inks: Inks) -> None:
+    def _draw_gains(self, axes: Canvas, inks: Inks) -> None:
         """A bar per step, from the first stage of the grid on."""
         result = self.result
         steps = self._steps
@@ -209,17 +209,17 @@ class RecalibratedStagesDisplay(ResultDisplay[S]):
         """Names of the lines."""
         return ["loss", "recalibrated"]
 
-    def _lines(self, axes: Canvas, inks: Inks, stages: FloatArray, before: Any, after: Any, own: Any) -> None:
+    def _draw_lines(self, axes: Canvas, inks: Inks, stages: FloatArray, before: Any, after: Any, own: Any) -> None:
         self.line_ = axes.plot(*widen(stages, before), **({"color": inks.ink} | own))
         self.line_ += axes.plot(*widen(stages, after), color=self._colour(inks), linewidth=1.4)
         axes.set_xlabel("stage")
-        stage_scale(axes, stages)
+        set_stage_scale(axes, stages)
 
     def _colour(self, inks: Inks) -> str:
         return inks.line("refinement", ("refinement",))
 
-    def _marks(self, axes: Canvas, inks: Inks, marked: Any, ends: tuple[float, float], loss: str) -> Any:
-        """The stages that are marked along the bottom, below all losses."""
+    def _draw_marks(self, axes: Canvas, inks: Inks, marked: Any, ends: tuple[float, float], loss: str) -> Any:
+        """Mark stages along the bottom, below all losses."""
         low, high = ends
         room = high - low or 0.1
         look = {"marker": "|", "markersize": 5, "linestyle": "none", "color": inks.quiet}
@@ -233,7 +233,8 @@ class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
     """
     The loss of every stage before and after recalibration, and the stage that each would choose.
 
-    Made by ``StageSelection.plot()``. Stages that cannot be told apart from the best are marked along the bottom.
+    Made by ``StageSelection.plot()``. Stages that do not differ significantly from the best are marked along the
+    bottom.
 
     Attributes
     ----------
@@ -278,15 +279,15 @@ class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
             before = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
             after, half = table.recalibrated_loss, table.recalibrated_std_error
-            band = {"color": self._colour(inks), "alpha": _shade(inks), "linewidth": 0}
+            band = {"color": self._colour(inks), "alpha": _get_opacity(inks), "linewidth": 0}
             axes.fill_between(*widen(table.numbers, after - half, after + half), **band)
-            self._lines(axes, inks, table.numbers, before, after, styles[0] if curve_kwargs else {})
+            self._draw_lines(axes, inks, table.numbers, before, after, styles[0] if curve_kwargs else {})
             self.best_ = []
             for stage, values, look in ((result.raw_stage, before, _RING), (result.stage, after, _DIAMOND)):
                 i = int(np.flatnonzero(table.numbers == stage)[0])
                 self.best_ += axes.plot(stage, values[i], color=inks.ink, **look)
             ends = float((after - half).min()), float(np.nanmax(np.append(before, after + half)))
-            self.alike_ = self._marks(axes, inks, np.array(result.alike), ends, str(result.loss))
+            self.alike_ = self._draw_marks(axes, inks, np.array(result.alike), ends, str(result.loss))
             words = ["as is", "recalibrated (± se)", f"least as is: {result.raw_stage:g}"]
             words += [f"chosen: {result.stage:g}", "like the best"]
             _explain(axes, inks, [*self.line_, *self.best_, self.alike_], words)
@@ -343,12 +344,12 @@ class StageRecalibrationDisplay(RecalibratedStagesDisplay[StageRecalibration]):
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
             fill = {"color": inks.term("reliability"), "alpha": 0.85, "linewidth": 0}
             area = axes.fill_between(*widen(result.numbers, after, before), **fill)
-            self._lines(axes, inks, result.numbers, before, after, styles[0] if curve_kwargs else {})
+            self._draw_lines(axes, inks, result.numbers, before, after, styles[0] if curve_kwargs else {})
             ends = float(np.minimum(before, after).min()), float(np.maximum(before, after).max())
-            self.merged_ = self._marks(axes, inks, result._merging, ends, result.loss_name)
-            shown = 3 + bool(result._merging.size)
+            self.merged_ = self._draw_marks(axes, inks, result._merging, ends, result.loss_name)
+            count = 3 + bool(result._merging.size)
             words = ["loss", "recalibrated", "reliability", "merges over 1 %"]
-            _explain(axes, inks, [*self.line_, area, self.merged_][:shown], words[:shown])
+            _explain(axes, inks, [*self.line_, area, self.merged_][:count], words[:count])
         return self
 
 

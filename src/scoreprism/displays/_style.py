@@ -1,4 +1,4 @@
-"""Inks that suit light and dark paper, and how lines look."""
+"""Colours for light and dark backgrounds, and styles of lines."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._document.colours import INKS, LINES_OF, OTHERS, PALETTES, TERMS
 
-#: Axes of matplotlib, whose stubs refuse what styles travel in: dicts of keyword arguments.
+#: Axes of matplotlib, whose stubs reject styles passed as dicts of keyword arguments.
 Canvas: TypeAlias = Any
 
-#: Beyond as many models as there are colours, the line tells them apart.
+#: Line styles, which distinguish models once the colours are used up.
 LINES: tuple[Any, ...] = ("-", (0, (5, 1.8)), (0, (1.2, 1.6)), (0, (6, 1.6, 1.2, 1.6)))
-#: And where there are no lines, the marker.
+#: Markers, which do so where there are no lines.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def _luminance(colour: Any) -> float:
+def _find_luminance(colour: Any) -> float:
     """Relative luminance (WCAG) of a colour."""
     from matplotlib.colors import to_rgb
 
@@ -28,18 +28,18 @@ def _luminance(colour: Any) -> float:
 
 @dataclass(frozen=True)
 class Inks:
-    """Colours that can be read on the paper at hand."""
+    """Colours that are readable on a background."""
 
     mode: str  # "light" or "dark" paper
-    ink: str  # text, secondary lines and text, and lines that only guide the eye
-    quiet: str  # text, secondary lines and text, and lines that only guide the eye
-    faint: str  # text, secondary lines and text, and lines that only guide the eye
+    ink: str  # text and main lines
+    quiet: str  # secondary lines and text
+    faint: str  # lines that only guide the eye
     paper: str  # white or black
 
     @classmethod
     def on(cls, paper: Any) -> Inks:
         """Inks for a colour of paper."""
-        mode = "light" if _luminance(paper) > 0.18 else "dark"
+        mode = "light" if _find_luminance(paper) > 0.18 else "dark"
         return cls(mode, *INKS[mode])
 
     @classmethod
@@ -76,13 +76,13 @@ class Inks:
 
     @property
     def casing(self) -> list[Any]:
-        """Path effects that set a line off from whatever lies below it."""
+        """Path effects that set a line off from what lies below it."""
         from matplotlib.patheffects import Normal, Stroke
 
         return [Stroke(linewidth=2.6, foreground=self.paper), Normal()]
 
     def dress(self, ax: Canvas) -> None:
-        """Give axes the inks of their paper, and no frame."""
+        """Apply the colours to axes and remove their frame."""
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set_color(self.quiet)
         from matplotlib import rcParams
@@ -92,19 +92,19 @@ class Inks:
             text.set(color=self.ink, fontsize=rcParams["axes.labelsize"])
 
 
-def brushes(
+def choose_styles(
     count: int, inks: Inks, curve_kwargs: object, before: int = 0, *, folds: bool = False
 ) -> list[dict[str, Any]]:
     """How the line of every model is drawn: the palette, then the user's options."""
     alike = curve_kwargs is None or isinstance(curve_kwargs, Mapping)
-    given: Any = [curve_kwargs] * count if alike else curve_kwargs
-    several = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == count
-    if not several or not all(one is None or isinstance(one, Mapping) for one in given):
-        got = f"{len(given)} of them" if isinstance(given, (list, tuple)) else repr(curve_kwargs)
+    options: Any = [curve_kwargs] * count if alike else curve_kwargs
+    several = isinstance(options, Sequence) and not isinstance(options, str) and len(options) == count
+    if not several or not all(one is None or isinstance(one, Mapping) for one in options):
+        got = f"{len(options)} of them" if isinstance(options, (list, tuple)) else repr(curve_kwargs)
         refuse(f"`curve_kwargs` must be a dict, or a list of one dict for each of {count} curves", got, "Pass a dict.")
     thin = {"linewidth": 0.9, "alpha": 0.75} if folds else {}
     looks = [inks.model(before if folds else before + i) | thin for i in range(count)]
-    return [look | (parse_line(one) if one else {}) for look, one in zip(looks, given, strict=True)]
+    return [look | (parse_line(one) if one else {}) for look, one in zip(looks, options, strict=True)]
 
 
 def parse_line(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,8 +113,8 @@ def parse_line(options: Mapping[str, Any]) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
     short = {"c": "color", "ls": "linestyle", "lw": "linewidth", "ms": "markersize"}
-    named = {short.get(key, key): value for key, value in options.items()}
+    by_long_name = {short.get(key, key): value for key, value in options.items()}
     known = ArtistInspector(Line2D).get_setters()
-    for key in named:
+    for key in by_long_name:
         parse_choice(key, known, "each of curve_kwargs")
-    return named
+    return by_long_name

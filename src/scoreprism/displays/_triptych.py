@@ -10,9 +10,9 @@ from scoreprism._core.frames import make_frame
 from scoreprism._document.colours import house_style
 from scoreprism._parameters import described
 from scoreprism.curves import Curve, reliability_curve
-from scoreprism.displays._axes import check_axes, compact, shared_legend, split_axes
+from scoreprism.displays._axes import check_axes, compact, draw_shared_legend, split_axes
 from scoreprism.displays._display import CurveDisplay, ShownModel
-from scoreprism.displays._figure_text import legend
+from scoreprism.displays._figure_text import draw_legend
 from scoreprism.displays._murphy_figures import MurphyDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay
 from scoreprism.displays._score_figures import RocDisplay, with_area
@@ -69,7 +69,7 @@ class TriptychDisplay(CurveDisplay[Curve]):
     @classmethod
     def _check(cls, ax: Any) -> None:
         if ax is not None and not hasattr(ax, "get_subplotspec"):
-            _three(ax)
+            _parse_three(ax)
         else:
             super()._check(ax)
 
@@ -99,9 +99,9 @@ class TriptychDisplay(CurveDisplay[Curve]):
             Itself, with ``axes_``, ``figure_`` and the artists.
         """
         whole = ax is None or hasattr(ax, "get_subplotspec")
-        with house_style(), self._page(ax if whole else _three(ax)[0]):
-            self.axes_, place = split_axes(self.ax_, 3, self._keys) if whole else (_three(ax), None)
-            self.ax_, self.line_ = self.axes_[0], []
+        with house_style(), self._page(ax if whole else _parse_three(ax)[0]):
+            self.axes_, place = split_axes(self.ax_, 3, self._keys) if whole else (_parse_three(ax), None)
+            self.ax_ = self.axes_[0]
             titles = ("Performance", "Calibration", "Discrimination")
             panels: tuple[CurveDisplay[Any], ...] = (self.murphy, self.reliability, self.roc)
             for title, panel, axes in zip(titles, panels, self.axes_, strict=True):
@@ -111,19 +111,18 @@ class TriptychDisplay(CurveDisplay[Curve]):
                     own_legend.remove()
                 axes.set_title(title, color=Inks.of(axes).ink)
                 axes.set_box_aspect(1)
-                self.line_ += panel.line_
             self.line_ = [line for panel in panels for line in panel.line_]
             handles = self.roc.line_[: len(self._keys)]
             if place is not None:
-                shared_legend(place, Inks.of(self.ax_), handles, self._keys)
+                draw_shared_legend(place, Inks.of(self.ax_), handles, self._keys)
             elif self._keys:
-                legend(self.ax_, Inks.of(self.ax_), handles, self._keys)
+                draw_legend(self.ax_, Inks.of(self.ax_), handles, self._keys)
             if whole:
                 compact(self.axes_)
         return self
 
     def _size(self) -> tuple[float, float]:
-        """Width and height; a long legend stands beside the panels."""
+        """Width and height; a long legend goes beside the panels."""
         return self.figsize[0] + 2.2 * (len(self._keys) > 6), self.figsize[1]
 
     @property
@@ -155,9 +154,9 @@ class TriptychDisplay(CurveDisplay[Curve]):
         return make_frame(columns, backend or self.curves[0]._backend)
 
 
-def _three(ax: Any) -> list[Canvas]:
-    """Three axes that the user made."""
-    given = list(getattr(ax, "flat", ax)) if hasattr(ax, "__iter__") and not isinstance(ax, str) else [ax]
-    if len(given) != 3:
-        refuse("`ax` must be one Axes or three", f"{len(given)}", "For example plt.subplots(1, 3)[1].")
-    return [check_axes(one) for one in given]
+def _parse_three(ax: Any) -> list[Canvas]:
+    """Parse three axes passed by the user."""
+    axes = list(getattr(ax, "flat", ax)) if hasattr(ax, "__iter__") and not isinstance(ax, str) else [ax]
+    if len(axes) != 3:
+        refuse("`ax` must be one Axes or three", f"{len(axes)}", "For example plt.subplots(1, 3)[1].")
+    return [check_axes(one) for one in axes]

@@ -13,7 +13,7 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_random_state, parse_share
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._document.model import Block
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._document.result import TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import (
     MIN_GAIN,
@@ -42,9 +42,9 @@ from scoreprism.exceptions import InputError, SeparationWarning
 from scoreprism.inference import TestResult, calibration_test
 from scoreprism.losses import ProperLoss, get_loss
 
-#: The levels of an ensemble: the aggregate, its recalibration, what the members know, what the features know.
+#: The levels of an ensemble: the aggregate, its recalibration, P(Y | members), P(Y | features).
 LEVELS = ("S_ens", "C_ens", "C_S", "Q")
-#: What can be done with members and their aggregate, from doing nothing to using all they know.
+#: What can be done with members and their aggregate, from leaving it as it is to using every member.
 ACTIONS = {
     "leave": "the aggregate as it is",
     "recalibrate": "the aggregate, recalibrated: C_ens",
@@ -56,7 +56,7 @@ ACTIONS = {
 @dataclass(frozen=True, eq=False, repr=False)
 class Actions(TermTable):
     """
-    Losses of what could be done with an ensemble, out of sample and on the same rows.
+    Losses of the possible actions on an ensemble, out of sample and on the same rows.
 
     Made by `aggregation_decomposition`.
 
@@ -74,10 +74,10 @@ class Actions(TermTable):
     >>> rng = np.random.default_rng(0)
     >>> a, b = rng.uniform(0.1, 0.9, (2, 1000))
     >>> y = rng.random(1000) < a
-    >>> found = aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", random_state=0)
-    >>> found.actions.names
+    >>> result = aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", random_state=0)
+    >>> result.actions.names
     ('leave', 'recalibrate', 'stack', 'keep the vector')
-    >>> bool(found.actions.gain("stack", over="recalibrate").low > 0)
+    >>> bool(result.actions.gain("stack", over="recalibrate").low > 0)
     True
     """
 
@@ -97,7 +97,7 @@ class Actions(TermTable):
 
     def gain(self, action: str, over: str = "leave", confidence_level: float | None = None) -> Interval:
         """
-        Confidence interval of what one action gains over another.
+        Confidence interval of the gain of one action over another.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Actions(TermTable):
 
     def least(self, action: str, over: str, confidence_level: float) -> float:
         """
-        Lower confidence bound of what one action gains over another.
+        Lower confidence bound of the gain of one action over another.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Actions(TermTable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AggregationDecomposition(Drawable, TermTable):
+class AggregationDecomposition(TermTable):
     """
     The loss of an aggregate along σ(S_ens) ⊆ σ(S¹, …, Sᴹ) ⊆ σ(X), with its members beside it.
 
@@ -185,13 +185,13 @@ class AggregationDecomposition(Drawable, TermTable):
     decomposition : Decomposition
         Of the aggregate.
     members : Comparison
-        Of each member with the same C_S and Q: its ``projection`` is what using it alone would cost.
+        Of each member with the same C_S and Q: its ``projection`` is the cost of using it alone.
     actions : Actions
-        What leaving, recalibrating, stacking, keeping the vector give out of sample.
+        Losses out of sample of leaving, recalibrating, stacking and keeping the vector.
     gap : AveragingGap or None
-        Calibration gap that the disagreement predicts, and the observed one; None if the aggregate is no average.
+        Predicted and observed calibration gap; None if the aggregate is not an average.
     aggregate : str
-        What the aggregate is.
+        Name of the aggregate.
     confidence_level : float
         Confidence level of bounds and advice.
     min_gain : float
@@ -204,8 +204,8 @@ class AggregationDecomposition(Drawable, TermTable):
     >>> rng = np.random.default_rng(0)
     >>> a, b = rng.uniform(0.1, 0.9, (2, 1000))
     >>> y = rng.random(1000) < (a + b) / 2
-    >>> found = aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", random_state=0)
-    >>> found.names, list(found.members)
+    >>> result = aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", random_state=0)
+    >>> result.names, list(result.members)
     (('reliability', 'projection', 'refinement'), ['a', 'b'])
     """
 
@@ -232,14 +232,14 @@ class AggregationDecomposition(Drawable, TermTable):
 
     @cached_property
     def calibration(self) -> TestResult | None:
-        """Is the aggregate calibrated? The default `calibration_test`; None for clusters, which it cannot redraw."""
+        """The default `calibration_test` of the aggregate; None with groups, which it cannot redraw."""
         if self._ensemble.sample.groups is not None:
             return None
         return calibration_test(self._ensemble.alone, random_state=self._seed)
 
     @cached_property
     def sufficiency(self) -> TestResult | None:
-        """Is the aggregate sufficient for its members? The score test of `sufficiency_test`; None for too few rows."""
+        """The score test of `sufficiency_test`; None for too few rows."""
         try:
             return run_score_test(self._ensemble)
         except InputError:
@@ -247,12 +247,12 @@ class AggregationDecomposition(Drawable, TermTable):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What to do: recalibrate the aggregate, stack instead, keep all members, or leave it. From lower bounds."""
+        """What to do, from lower bounds: recalibrate the aggregate, stack, keep all members, or leave it."""
         return settle(_conclude(self))
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """The findings in words."""
+        """The findings as sentences."""
         return tuple(one.text for one in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -329,7 +329,8 @@ def aggregation_decomposition(
     n_jobs: int | None = None,
 ) -> AggregationDecomposition:
     r"""
-    Split the loss of an ensemble's aggregate: what recalibrating it, and what keeping its members apart would gain.
+    Decompose the loss of an ensemble's aggregate into what recalibrating it or keeping its members would gain, and the
+    rest.
 
     Along :math:`\sigma(S^{ens}) \subseteq \sigma(S^1,\dots,S^M) \subseteq \sigma(X)`,
 
@@ -383,10 +384,10 @@ def aggregation_decomposition(
     >>> rng = np.random.default_rng(1)
     >>> a, b = rng.uniform(0.1, 0.9, (2, 2000))
     >>> y = rng.random(2000) < a                                            # b is noise
-    >>> found = aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", random_state=0)
-    >>> bool(found.decomposition.lower_bound("projection").value > 0), bool(found.sufficiency.pvalue < 0.001)
+    >>> result = aggregation_decomposition(y, {"a": a, "b": b}, loss="brier", random_state=0)
+    >>> bool(result.decomposition.lower_bound("projection").value > 0), bool(result.sufficiency.pvalue < 0.001)
     (True, True)
-    >>> print(found.advice[1][:18])
+    >>> print(result.advice[1][:18])
     Stack the members:
     """
     chosen = get_loss(loss)
@@ -420,9 +421,9 @@ def aggregation_decomposition(
 
 
 def _name_terms(decomposition: Decomposition) -> Decomposition:
-    """The terms and levels of an ensemble by their names."""
+    """Rename the terms and levels to those of an ensemble."""
     last = ("refinement",) if len(decomposition.level_names) == 3 else ("grouping", "irreducible")
-    return decomposition._renamed(("reliability", "projection", *last), LEVELS[: len(decomposition.level_names)])
+    return decomposition._rename_terms(("reliability", "projection", *last), LEVELS[: len(decomposition.level_names)])
 
 
 def _decompose_members(
@@ -438,7 +439,7 @@ def _decompose_members(
     by_kind: dict[str, Finding] = {}
     for name, law in ensemble.sample.predictions.items():
         with collect_findings() as own_findings:
-            # by the same laws C_S and Q, to the last row, and a map of its own in the same folds
+            # the same laws C_S and Q, and the member's own map in the same folds
             sample = replace(fit.sample, predictions={fit.sample.name: law})
             own = replace(fit, rows=replace(fit.rows, score=law), sample=sample, mixture=None)
             decompositions[name] = _name_terms(own.link(own.fit_score()[0], above).decompose_at(loss, form, clip))
@@ -459,13 +460,13 @@ def _measure_actions(
     clip: float | None,
     confidence_level: float,
 ) -> Actions:
-    """The losses of everything that could be done; stacking where every training part has all classes."""
+    """The losses of all actions; of stacking only where every training part has all classes."""
     sample = fit.sample
     leave, recalibrate, vector, *_ = chain.clip_at(clip)._losses(loss)
     losses = {"leave": leave, "recalibrate": recalibrate}
     if all(np.unique(fit.rows.codes[rows]).size == sample.k for plan in fit.plans for rows in plan.trains):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SeparationWarning)  # then it is fitted to smoothed targets, which is fine
+            warnings.simplefilter("ignore", SeparationWarning)  # the fit to smoothed targets is good enough here
             parts = [plan.gather(fit_combiner(Stacking(), ensemble.members, fit.rows, plan)) for plan in fit.plans]
         fits = fits_above(fit, score_law, parts)
         assert fits is not None  # noqa: S101 - the score of an ensemble is always calibrated
@@ -479,7 +480,7 @@ def _measure_actions(
 
 
 def _conclude(result: AggregationDecomposition) -> Iterator[Finding]:
-    """What to do with an ensemble, from lower bounds and tests."""
+    """Conclude what to do with an ensemble, from lower bounds and tests."""
     whole, ensemble = result.decomposition, result._ensemble
     suspicions = of_severity(ensemble.findings, "doubt")
     if not np.isfinite(whole.risk):
@@ -493,9 +494,9 @@ def _conclude(result: AggregationDecomposition) -> Iterator[Finding]:
         "confidence_level": result.confidence_level,
         "subject": result.aggregate,
     }
-    of_whole = whole._concluded(result.confidence_level, result.min_gain)
+    of_whole = whole._draw_conclusions(result.confidence_level, result.min_gain)
     yield from (one.about(result.aggregate) for one in of_whole if one.term == "reliability")
-    stacking = list(_on_action(result, "stack", "recalibrate", about)) if "stack" in result.actions.names else []
+    stacking = list(_conclude_action(result, "stack", "recalibrate", about)) if "stack" in result.actions.names else []
     yield from stacking
     doubted = doubts(whole.findings)
     if 2 in doubted:
@@ -503,7 +504,7 @@ def _conclude(result: AggregationDecomposition) -> Iterator[Finding]:
         return
     projection = whole._inference("projection").lower_bound(result.confidence_level).value
     if projection > 0.0:
-        yield from _on_projection(result, projection, about, stacked=bool(stacking))
+        yield from _conclude_projection(result, projection, about, stacked=bool(stacking))
     elif result.sufficiency is not None and result.sufficiency.pvalue < 1.0 - result.confidence_level:
         yield Finding("members_insufficient", pvalue=result.sufficiency.pvalue, **about)
     else:
@@ -511,8 +512,10 @@ def _conclude(result: AggregationDecomposition) -> Iterator[Finding]:
     yield from (one for one in of_whole if one.term == "grouping" and one.severity == "action")
 
 
-def _on_action(result: AggregationDecomposition, action: str, over: str, about: dict[str, Any]) -> Iterator[Finding]:
-    """What an action gains over another: to be done where its lower bound is worth it, else the size is open."""
+def _conclude_action(
+    result: AggregationDecomposition, action: str, over: str, about: dict[str, Any]
+) -> Iterator[Finding]:
+    """Recommend an action if the lower bound of its gain is worth it; if only positive, its size is open."""
     least = result.actions.least(action, over, result.confidence_level)
     if least <= 0.0:
         return
@@ -524,12 +527,12 @@ def _on_action(result: AggregationDecomposition, action: str, over: str, about: 
     yield Finding("members_size_open", low=least, high=result.actions.gain(action, over).high, **about, facts=facts)
 
 
-def _on_projection(
+def _conclude_projection(
     result: AggregationDecomposition, least: float, about: dict[str, Any], *, stacked: bool
 ) -> Iterator[Finding]:
-    """Members know more than their aggregate: something richer than a stacker may use it."""
+    """Conclude how to use members that know more than their aggregate."""
     over, what = ("stack", "stacking") if stacked else ("recalibrate", f"recalibrating {result.aggregate}")
-    beyond = list(_on_action(result, "keep the vector", over, {**about, "subject": what}))
+    beyond = list(_conclude_action(result, "keep the vector", over, {**about, "subject": what}))
     yield from beyond
     if not beyond and not stacked:
         yield Finding("members_know_more", low=least, **about)

@@ -17,8 +17,8 @@ from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.ensembles._ensemble import Ensemble, parse_ensemble
 
-#: Members whose own gaps have a smaller p-value are reported as miscalibrated.
-_SEEN = 0.05
+#: Members whose own gaps have a p-value below this are reported as miscalibrated.
+_MISCALIBRATED = 0.05
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,14 +33,14 @@ class AveragingGap(Record):
     Attributes
     ----------
     predicted, predicted_std_error : float
-        The disagreement of the members: what the gap is if they are calibrated.
+        The disagreement of the members, which equals the gap if they are calibrated.
     observed, observed_std_error : float
         The gap ⟨S̄, e_Y − S̄⟩ in these rows.
     excess, excess_std_error : float
         Observed − predicted: the weighted mean of the members' own gaps, zero if they are calibrated. A single row has
         no standard errors: NaN.
     least_brier : float
-        The Brier reliability of the average that the predicted gap implies at least (Cauchy–Schwarz).
+        Lower bound of the Brier reliability of the average, implied by the predicted gap (Cauchy–Schwarz).
 
     Examples
     --------
@@ -59,12 +59,12 @@ class AveragingGap(Record):
 
     @property
     def pvalue(self) -> float:
-        """One-sided: that the average is not underconfident."""
+        """One-sided p-value of the hypothesis that the average is not underconfident."""
         return self._tail(self.observed, self.observed_std_error)
 
     @property
     def members_pvalue(self) -> float:
-        """Two-sided: that the members have no gap of their own, as calibrated ones have none."""
+        """Two-sided p-value of the hypothesis that the members have no gap, as calibrated ones have none."""
         return min(2.0 * self._tail(abs(self.excess), self.excess_std_error), 1.0)
 
     @staticmethod
@@ -81,7 +81,7 @@ class AveragingGap(Record):
 
     def __repr__(self) -> str:
         observed = f"observed {write_fixed(self.observed, 5)} ± {write_fixed(self.observed_std_error, 5)}"
-        own = "; the members have gaps of their own" if self.members_pvalue < _SEEN else ""
+        own = "; the members have gaps of their own" if self.members_pvalue < _MISCALIBRATED else ""
         predicted = f"a calibration gap of {write_fixed(self.predicted, 5)}"
         return f"Disagreement of calibrated members predicts {predicted}; {observed}{own}"
 

@@ -1,4 +1,4 @@
-"""Combiners that are fitted: their contract, and pools whose parameters are those of the smallest log loss."""
+"""Fitted combiners: their base class, and pools whose parameters minimise the log loss."""
 
 from __future__ import annotations
 
@@ -11,24 +11,33 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.checks import listed, parse_law, parse_number, parse_weights, plain, refuse, require_rows
+from scoreprism._core.checks import (
+    abbreviate,
+    parse_law,
+    parse_number,
+    parse_weights,
+    refuse,
+    require_rows,
+    write_plain,
+)
 from scoreprism._core.frames import column_names, columns_of, require_aligned
-from scoreprism._core.labels import distinct
+from scoreprism._core.labels import code_labels
 from scoreprism._core.numerics import FINEST_EDGE, TINY, center_logs, log_softmax, scaled_axes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, one_hot
+from scoreprism._core.workers import limit_threads
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import FitRows, smallest, warn_of_reversed_scores
-from scoreprism._sample.scores import class_labels
+from scoreprism._sample.parse_scores import class_labels
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.ensembles._pools import beta_cdf, pool_linearly, require_two
 from scoreprism.exceptions import InfiniteLossError, LabelError
 
-#: Bounds on log α and log β of a beta-transformed pool: beyond them it is a step.
+#: Bounds on log α and log β of a beta-transformed pool, beyond which it is a step function.
 _FARTHEST = 5.0
-#: Rows of the rough first fit where there are many.
+#: Rows of the rough first fit to many rows.
 _FEW = 4096
-#: Curvature below this share of that at even odds is none: the likelihood rises for ever in that direction.
+#: Curvature below this share of that at even odds counts as zero: the likelihood has no maximum in that direction.
 _FLAT = 1e-8
 
 
@@ -73,29 +82,32 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,)
             Outcomes; any labels. One probability per member is that of the label that sorts last.
         sample_weight : array-like of shape (n,), optional
-            Nonnegative weights; a row of weight 2 counts as two rows. Weights whose sum is no number of rows (below
-            2⁻⁵³ or above 2⁵³) are scaled to sum to it, with a warning.
+            Nonnegative weights; a row of weight 2 counts as two rows. Weights whose sum cannot be a number of rows
+            (below 2⁻⁵³ or above 2⁵³) are scaled to sum to it, with a warning.
 
         Returns
         -------
         Combiner
             The combiner itself.
         """
-        self.__dict__.pop("classes_", None)  # a fit that fails must not leave the last one half in place
+        self.__dict__.pop("classes_", None)  # a failed fit must not leave parts of the previous one
         labels = class_labels(y, type(self).__name__)
-        require_aligned({"y": y, "scores": scores, "sample_weight": sample_weight} | _series(scores))
+        require_aligned({"y": y, "scores": scores, "sample_weight": sample_weight} | _name_parts(scores))
         weight = parse_weights(sample_weight, labels.shape[0], "y", as_rows=True)
-        kept = np.arange(labels.shape[0]) if weight is None else np.flatnonzero(weight)
-        classes, codes = distinct(labels[kept], "y")
+        used = np.arange(labels.shape[0]) if weight is None else np.flatnonzero(weight)
+        classes, codes = code_labels(labels[used], "y")
         if classes.size < 2:
             refuse(
-                "`y` must hold at least two classes", f"one class, {plain(classes[0])}", "Use other rows.", LabelError
+                "`y` must hold at least two classes",
+                f"one class, {write_plain(classes[0])}",
+                "Use other rows.",
+                LabelError,
             )
-        members = _side_by_side(scores, classes.size) or parse_members(scores)
+        members = _split_columns(scores, classes.size) or parse_members(scores)
         require_rows(labels.shape[0], members.n, "y", "scores")
         _check_classes(members, classes)
-        laws = self._laws(members)[:, kept]
-        mass = np.ones(kept.size) if weight is None else weight[kept]
+        laws = self._laws(members)[:, used]
+        mass = np.ones(used.size) if weight is None else weight[used]
         if classes.size == 2:
             warn_of_reversed_scores(FitRows(laws.mean(axis=0), codes, mass, 2, "probability"), classes)
         self._fit(laws, codes, mass)
@@ -114,7 +126,7 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         scores : mapping, frame, sequence or array
-            The members that were fitted: by name where they have names, else in the same order.
+            The members of the fit: by name if they have names, otherwise in the same order.
 
         Returns
         -------
@@ -122,8 +134,8 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             One column per entry of ``classes_``.
         """
         check_is_fitted(self)
-        members = _by_width(scores, len(self.member_names_), len(self.classes_)) or parse_members(scores)
-        same = self._same(members)
+        members = _split_by_width(scores, len(self.member_names_), len(self.classes_)) or parse_members(scores)
+        same = self._match_members(members)
         _check_classes(same, self.classes_)
         return as_matrix(self._law(self._laws(same)))
 
@@ -151,13 +163,13 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _laws(members: Members) -> FloatArray:
         return members.vectors if members.k == 2 else members.laws
 
-    def _same(self, members: Members) -> Members:
+    def _match_members(self, members: Members) -> Members:
         """The members in the order of the fit."""
         if len(members) != len(self.member_names_):
             refuse(
                 f"`scores` must have the {len(self.member_names_)} members of the fit",
                 f"{len(members)}",
-                f"Pass {listed(self.member_names_)}.",
+                f"Pass {abbreviate(self.member_names_)}.",
             )
         if members.k != len(self.classes_):
             refuse(
@@ -167,23 +179,23 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return members
         if set(members.names) != set(self.member_names_):
             refuse(
-                f"`scores` must have the members of the fit, {listed(self.member_names_)}",
-                listed(members.names),
+                f"`scores` must have the members of the fit, {abbreviate(self.member_names_)}",
+                abbreviate(members.names),
                 "Name them alike, or pass a list in the same order.",
             )
-        return members.ordered(self.member_names_)
+        return members.reorder(self.member_names_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # as good as its members
+        tags.classifier_tags.poor_score = True  # its score is limited by its members
         return tags
 
 
-def _series(scores: Any) -> dict[str, Any]:
-    """Members that may have an index of their own."""
+def _name_parts(scores: Any) -> dict[str, Any]:
+    """Members that may have their own index."""
     return {f"scores[{key!r}]": part for key, part in scores.items()} if isinstance(scores, Mapping) else {}
 
 
@@ -192,7 +204,7 @@ def _check_classes(members: Members, classes: NDArray[Any]) -> None:
     if members.k != classes.size:
         refuse(
             "members must have one probability per class in y",
-            f"{members.k} classes in scores and {classes.size} in y: {listed(map(plain, classes))}",
+            f"{members.k} classes in scores and {classes.size} in y: {abbreviate(map(write_plain, classes))}",
             "Pass one column per class that occurs in y.",
             LabelError,
         )
@@ -201,13 +213,13 @@ def _check_classes(members: Members, classes: NDArray[Any]) -> None:
     if names != labels and sorted(names) == sorted(labels):
         refuse(
             "columns named after the labels must be in sorted order of the labels",
-            f"the columns {listed(names)}",
-            f"Pass scores[[{listed(map(repr, labels))}]].",
+            f"the columns {abbreviate(names)}",
+            f"Pass scores[[{abbreviate(map(repr, labels))}]].",
         )
 
 
-def _columns(scores: Any) -> tuple[FloatArray, tuple[Any, ...] | None] | None:
-    """A table of numbers and the names of its columns; None for mappings, lists and what is no table."""
+def _read_table(scores: Any) -> tuple[FloatArray, tuple[Any, ...] | None] | None:
+    """A table of numbers and the names of its columns; None for mappings, lists and anything else."""
     if isinstance(scores, (Mapping, list, tuple)) or hasattr(scores, "predict_proba"):
         return None
     columns = columns_of(scores)
@@ -218,9 +230,9 @@ def _columns(scores: Any) -> tuple[FloatArray, tuple[Any, ...] | None] | None:
     return (table, None) if table.ndim in (2, 3) and table.dtype.kind in "fiub" else None
 
 
-def _side_by_side(scores: Any, k: int) -> Members | None:
+def _split_columns(scores: Any, k: int) -> Members | None:
     """Columns of members side by side, M·K of them, as scikit-learn's stacking has them for K ≥ 3 classes."""
-    parts = _columns(scores) if k > 2 else None
+    parts = _read_table(scores) if k > 2 else None
     if parts is None or parts[0].ndim != 2:
         return None
     width = parts[0].shape[1]
@@ -230,16 +242,16 @@ def _side_by_side(scores: Any, k: int) -> Members | None:
             f"shape {parts[0].shape} and {k} classes in y",
             "Pass the columns of all classes side by side, or a list of members.",
         )
-    return _blocks(parts[0], k)
+    return _split_blocks(parts[0], k)
 
 
-def _blocks(table: FloatArray, k: int) -> Members:
+def _split_blocks(table: FloatArray, k: int) -> Members:
     return parse_members([table[:, start : start + k] for start in range(0, table.shape[1], k)])
 
 
-def _by_width(scores: Any, m: int, k: int) -> Members | None:
-    """A table of the width that was fitted: nothing about it needs to be guessed, however few its rows."""
-    parts = _columns(scores)
+def _split_by_width(scores: Any, m: int, k: int) -> Members | None:
+    """Members of a table as wide as the one in fit, so that nothing needs to be guessed from its rows."""
+    parts = _read_table(scores)
     if parts is None:
         return None
     table, names = parts
@@ -249,7 +261,7 @@ def _by_width(scores: Any, m: int, k: int) -> Members | None:
     if table.shape[1] != width:
         refuse(f"`scores` must have {width} columns, as in fit", f"{table.shape[1]}", "Pass the members of the fit.")
     if k > 2:
-        return _blocks(table, k)
+        return _split_blocks(table, k)
     if names is None:
         return parse_members(list(table.T))
     return parse_members({str(name): column for name, column in zip(names, table.T, strict=True)})
@@ -304,7 +316,7 @@ class LogPool(Combiner):
     Attributes
     ----------
     weights_ : array of shape (M,)
-        Nonnegative exponents; their sum is free, above one where the members together know more than each.
+        Nonnegative exponents with any sum; it exceeds one if the members together know more than each alone.
     separated_ : bool
         Whether smoothed targets were used because the members separate the classes.
     classes_ : array of shape (K,)
@@ -315,8 +327,8 @@ class LogPool(Combiner):
     Notes
     -----
     A convex problem: `Stacking` on logits without intercept, one weight per member for all classes, none negative.
-    Zeros do not veto here: they count as half the smallest positive probability of the member. Where the members
-    separate the classes, the fit is to Platt's targets, and a SeparationWarning says so.
+    Zeros do not veto: they count as half the smallest positive probability of the member. Where the members
+    separate the classes, the fit uses Platt's targets and issues a SeparationWarning.
 
     Examples
     --------
@@ -335,11 +347,11 @@ class LogPool(Combiner):
         k = 2 if laws.ndim == 2 else laws.shape[2]
         self.lows_ = [smallest(FitRows(law, codes, weight, k, "probability")) for law in laws]
         logs = self._logs(laws)
-        self.weights_, self.separated_ = _exponents(logs, one_hot(codes, k), weight)
+        self.weights_, self.separated_ = _find_exponents(logs, one_hot(codes, k), weight)
         if self.separated_:
             rows, _, mass = smooth_targets(codes, weight, k)
             targets = mass.reshape(-1, k) / weight[rows[::k], None]
-            self.weights_ = _exponents(logs, targets, weight)[0]
+            self.weights_ = _find_exponents(logs, targets, weight)[0]
             announce(Finding("separation", facts={"remedy": "smoothed"}))
 
     def _logs(self, laws: FloatArray) -> FloatArray:
@@ -364,11 +376,11 @@ class BetaTransformedPool(Combiner):
     Attributes
     ----------
     alpha_, beta_ : float
-        Parameters of the beta distribution function; above 1 and alike where the members are calibrated and differ.
+        Parameters of the beta distribution function; above 1 and similar if the members are calibrated and differ.
     weights_ : array of shape (M,)
         Weights of the linear pool inside; nonnegative, sum one.
     converged_ : bool
-        Whether the best of the starting points ended in a maximum inside the bounds exp(±5) on α and β.
+        Whether the best start ended in a maximum inside the bounds exp(±5) on α and β.
     classes_ : array of shape (2,)
         Labels.
     member_names_ : tuple of str
@@ -376,8 +388,8 @@ class BetaTransformedPool(Combiner):
 
     Notes
     -----
-    The likelihood is not concave. It is climbed from the best linear pool and from equal weights, each with α = β = 1
-    and 2, and the best end is kept.
+    The likelihood is not concave. It is maximised from the best linear pool and from equal weights, each with α = β = 1
+    and 2, and the best maximum is kept.
 
     Examples
     --------
@@ -406,7 +418,7 @@ class BetaTransformedPool(Combiner):
         shares = find_best_shares(find_observed_probabilities(laws, codes), weight)
         problem = _BetaLikelihood(laws, codes == 1, weight, fixed)
         starts = [problem.start(w, size) for w in (shares, np.full(len(laws), 1.0 / len(laws))) for size in (1.0, 2.0)]
-        few = problem.few()
+        few = problem.subsample()
         best = min(map((few or problem).climb, starts), key=lambda end: end[0])
         if few is not None:
             best = problem.climb(best[1])
@@ -423,7 +435,7 @@ class BetaTransformedPool(Combiner):
 
 
 def find_observed_probabilities(laws: FloatArray, codes: IntArray) -> FloatArray:
-    """The probability each member gives to what happened, shape (M, n); rows where all say 0 are refused."""
+    """The probability each member gives to the outcome, shape (M, n); rows where all give 0 are refused."""
     if laws.ndim == 2:
         hits = np.where(codes == 1, laws, 1.0 - laws)
     else:
@@ -432,17 +444,17 @@ def find_observed_probabilities(laws: FloatArray, codes: IntArray) -> FloatArray
     if bad.size:
         note = f"a linear pool must have a finite log loss; got {bad.size} of {codes.size} rows where all members give "
         raise InfiniteLossError(
-            f"{note}probability 0 to what happened (row {listed(bad)}). Clip the members first, or use Stacking."
+            f"{note}probability 0 to what happened (row {abbreviate(bad)}). Clip the members first, or use Stacking."
         )
     return hits
 
 
 def find_best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
     """Weights on the simplex that minimise −Σ w log(v · hits)."""
-    # minimised over v ≥ 0 with Σw·Σv added, which puts the sum of v at one by itself
+    # adding Σw·Σv to the objective over v ≥ 0 makes the sum of v one at the minimum
     total = float(weight.sum())
 
-    def look(v: FloatArray) -> tuple[float, FloatArray]:
+    def evaluate(v: FloatArray) -> tuple[float, FloatArray]:
         pooled = np.maximum(v @ hits, TINY)
         slope = 1.0 - hits @ (weight / pooled) / total
         return float(v.sum() - weight @ np.log(pooled) / total), slope
@@ -451,37 +463,39 @@ def find_best_shares(hits: FloatArray, weight: FloatArray) -> FloatArray:
         matrix: FloatArray = (hits * (weight / np.maximum(v @ hits, TINY) ** 2 / total)) @ hits.T
         return matrix
 
-    v = _minimum(hits.shape[0], look, curvature)
+    v = _find_minimum(hits.shape[0], evaluate, curvature)
     shares: FloatArray = v / v.sum()
     return shares
 
 
-def _minimum(
-    m: int, look: Callable[[FloatArray], tuple[float, FloatArray]], curvature: Callable[[FloatArray], FloatArray]
+def _find_minimum(
+    m: int, evaluate: Callable[[FloatArray], tuple[float, FloatArray]], curvature: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """The minimum over m nonnegative weights; Newton steps among the positive ones make a good minimum an exact one."""
+    """The minimum over m nonnegative weights, polished by Newton steps in the positive ones."""
     from scipy.optimize import minimize
 
     options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxcor": 20}
     bounds = [(0.0, None)] * m
-    v: FloatArray = minimize(look, np.full(m, 1.0 / m), jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    with limit_threads():  # as in fit_softmax: threads only cost in the small systems of L-BFGS
+        solution = minimize(evaluate, np.full(m, 1.0 / m), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    v: FloatArray = solution.x
     used = np.flatnonzero(v > 1e-9)
     for _ in range(5):
-        value, slope = look(v)
+        value, slope = evaluate(v)
         step = np.zeros(v.size)
         step[used] = np.linalg.lstsq(curvature(v)[np.ix_(used, used)], slope[used], rcond=1e-12)[0]
         after = v - step
-        if (after < 0.0).any() or not look(after)[0] <= value:
+        if (after < 0.0).any() or not evaluate(after)[0] <= value:
             break
         v = after
     return v
 
 
-def _exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[FloatArray, bool]:
-    """Nonnegative exponents of the smallest log loss, and whether there is none because the classes are separated."""
+def _find_exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[FloatArray, bool]:
+    """Nonnegative exponents of the smallest log loss, and whether the classes are separated, so that none exist."""
     total = float(weight.sum())
 
-    def look(v: FloatArray) -> tuple[float, FloatArray]:
+    def evaluate(v: FloatArray) -> tuple[float, FloatArray]:
         log_probabilities = log_softmax(np.tensordot(v, logs, axes=1))
         error = (np.exp(log_probabilities) - targets) * weight[:, None]
         return -float(weight @ (targets * log_probabilities).sum(axis=1)) / total, np.tensordot(
@@ -495,10 +509,10 @@ def _exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -> tup
         return matrix
 
     m = logs.shape[0]
-    v = _minimum(m, look, curvature)
+    v = _find_minimum(m, evaluate, curvature)
     used = np.flatnonzero(v > 1e-9)
     inside = np.ix_(used, used)
-    return v, bool(used.size) and vanishing(curvature(v)[inside], curvature(np.zeros(m))[inside])
+    return v, bool(used.size) and is_vanishing(curvature(v)[inside], curvature(np.zeros(m))[inside])
 
 
 class _BetaLikelihood:
@@ -521,15 +535,15 @@ class _BetaLikelihood:
         return -float(self.weight @ np.log(self._hits(theta, p)))
 
     def _hits(self, theta: FloatArray, p: FloatArray) -> FloatArray:
-        """Probability given to what happened: each tail by itself, so that neither loses digits."""
+        """Probability of the outcome, each tail computed directly so that neither loses digits."""
         a, b = np.exp(theta[:2])
         hit = np.empty(p.size)
         hit[self.event] = beta_cdf(p[self.event], a, b)
         hit[~self.event] = beta_cdf(1.0 - p[~self.event], b, a)
         return np.maximum(hit, TINY)
 
-    def few(self) -> _BetaLikelihood | None:
-        """Some rows, drawn at random, for a rough first fit; None if there are not many more."""
+    def subsample(self) -> _BetaLikelihood | None:
+        """A random subsample for a rough first fit; None if there are not many more rows."""
         n = self.event.size
         if n <= 4 * _FEW:
             return None
@@ -537,7 +551,7 @@ class _BetaLikelihood:
         return _BetaLikelihood(self.laws[:, rows], self.event[rows], self.weight[rows], self.fixed)
 
     def slope(self, theta: FloatArray) -> FloatArray:
-        """Its gradient: in closed form for the weights, by central differences for α and β, where there is none."""
+        """Gradient of the loss: closed form for the weights, central differences for α and β."""
         from scipy.special import betaln, xlog1py, xlogy
 
         a, b = np.exp(theta[:2])
@@ -551,13 +565,13 @@ class _BetaLikelihood:
         return slope
 
     def start(self, shares: FloatArray, size: float) -> FloatArray:
-        """A starting point with every member in it."""
+        """A starting point in which every member has weight."""
         inside = np.clip(shares, 1e-3, 1.0)
         start: FloatArray = np.r_[[np.log(v or size) for v in self.fixed], inside / inside.sum()]
         return start
 
     def climb(self, start: FloatArray) -> tuple[float, FloatArray, bool]:
-        """Loss, parameters and success from one starting point."""
+        """Maximise the likelihood from one start; returns loss, parameters and success."""
         from scipy.optimize import minimize
 
         ends = [(-_FARTHEST, _FARTHEST) if v is None else (np.log(v), np.log(v)) for v in self.fixed]
@@ -588,8 +602,8 @@ def smooth_targets(codes: IntArray, weight: FloatArray, k: int) -> tuple[IntArra
     return rows, every, weight[rows] * (hit * count[rows] + 1.0) / (count[rows] + k)
 
 
-def vanishing(curved: FloatArray, even: FloatArray) -> bool:
-    """Whether the curvature is gone in a direction in which there is some at even odds."""
+def is_vanishing(curved: FloatArray, even: FloatArray) -> bool:
+    """Whether the curvature vanishes in a direction in which it does not at even odds."""
     scale, values, axes = scaled_axes(even, 1e-12)
     basis = axes / np.sqrt(values) / scale[:, None]
     return bool(values.size and np.linalg.eigvalsh(basis.T @ curved @ basis)[0] < _FLAT)

@@ -1,4 +1,4 @@
-"""An ensemble, parsed: outcomes, members and their aggregate."""
+"""Parsing of an ensemble: outcomes, members and their aggregate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_law, plain, refuse, require_rows
+from scoreprism._core.checks import abbreviate, parse_law, refuse, require_rows, write_plain
 from scoreprism._core.frames import columns_of, require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes, unify
@@ -37,9 +37,9 @@ class Ensemble:
 
     sample: Sample
     law: FloatArray  # the aggregate
-    aggregate: str  # what it is called
+    aggregate: str  # name of the aggregate
     shares: FloatArray | None = None  # (M,): weights of a linear pool; None for other aggregates
-    findings: tuple[Finding, ...] = ()  # what was found out about the members
+    findings: tuple[Finding, ...] = ()  # about the members
 
     @property
     def members(self) -> FloatArray:
@@ -105,28 +105,30 @@ def _parse_rows(
     y_true: ArrayLike, members: Members, law: FloatArray | None, rows: Mapping[str, Any]
 ) -> tuple[Sample, FloatArray | None]:
     """The members beside the outcomes, and the aggregate in the same rows and the same order of classes."""
-    named = members.classes if members.laws.ndim == 3 else None
+    labels = members.classes if members.laws.ndim == 3 else None
     pairs = zip(members.names, members.laws, strict=True)
-    given = {name: GivenLaw(f"member {name!r}", one, None, named) for name, one in pairs}
+    laws = {name: GivenLaw(f"member {name!r}", one, None, labels) for name, one in pairs}
     if law is None:
-        return Sample.of(y_true, given, **rows), None
+        return Sample.of(y_true, laws, **rows), None
     key = "aggregate"
-    while key in given:
+    while key in laws:
         key += "_"
-    given[key] = GivenLaw("aggregate", law, None, named if law.ndim == 2 else None)
-    sample = Sample.of(y_true, given, **rows)
+    laws[key] = GivenLaw("aggregate", law, None, labels if law.ndim == 2 else None)
+    sample = Sample.of(y_true, laws, **rows)
     predictions = dict(sample.predictions)
     law = predictions.pop(key)
     return replace(sample, predictions=predictions), law
 
 
 def _require_order(y_true: Any, X: Any) -> None:
-    """Outcomes first, features third: `aggregate`, which once was third, goes by name."""
+    """Refuse arguments in the wrong order; `aggregate`, once the third, is keyword-only."""
     order = "The order is (y_true, y_proba, X, *, aggregate)."
     if isinstance(y_true, Mapping) or is_ensemble(y_true):
         refuse("outcomes must come first and members second", "members first", order)
     if isinstance(X, str) or callable(X) or hasattr(X, "predict_proba"):
-        refuse("`X` must hold features", f"{plain(X)[:80]}, a way to aggregate", f"Pass it as `aggregate`. {order}")
+        refuse(
+            "`X` must hold features", f"{write_plain(X)[:80]}, a way to aggregate", f"Pass it as `aggregate`. {order}"
+        )
     if X is not None and columns_of(X) is None and np.ndim(X) == 1:
         remedy = f"Pass X[:, None]; aggregated probabilities go to `aggregate`. {order}"
         refuse("`X` must be a table of features", "one dimension", remedy)
@@ -153,7 +155,7 @@ def _pool(
     if weights is not None:
         refuse(
             "`weights` must come with the name of a pool",
-            f"aggregate={plain(aggregate)}"[:80],
+            f"aggregate={write_plain(aggregate)}"[:80],
             "Leave one of them out.",
         )
     if isinstance(aggregate, type) or (hasattr(aggregate, "fit") and not hasattr(aggregate, "predict_proba")):
@@ -173,7 +175,7 @@ def _apply_combiner(combiner: Any, sample: Sample, *, named: bool) -> FloatArray
     labels = list(range(k)) if sample.classes is None else sample.classes.tolist()
     known = np.asarray(combiner.classes_).tolist()
     if sorted(map(str, known)) != sorted(map(str, labels)):
-        labels_of_both = f"{listed(map(plain, known))} beside {listed(map(plain, labels))}"
+        labels_of_both = f"{abbreviate(map(write_plain, known))} beside {abbreviate(map(write_plain, labels))}"
         refuse(
             "a fitted combiner must have the labels of `y_true`",
             labels_of_both,
@@ -182,15 +184,15 @@ def _apply_combiner(combiner: Any, sample: Sample, *, named: bool) -> FloatArray
         )
     order = [[str(v) for v in labels].index(str(label)) for label in known]
     turned = laws[..., order] if k > 2 else laws if order == [0, 1] else 1.0 - laws
-    given: Any = _side_by_side(turned)
+    scores: Any = _join_columns(turned)
     if isinstance(combiner, Combiner):
-        given = dict(zip(sample.predictions, turned, strict=True)) if named else list(turned)
-    law = as_matrix(parse_law(combiner.predict_proba(given), f"{type(combiner).__name__}.predict_proba"))
+        scores = dict(zip(sample.predictions, turned, strict=True)) if named else list(turned)
+    law = as_matrix(parse_law(combiner.predict_proba(scores), f"{type(combiner).__name__}.predict_proba"))
     require_rows(law.shape[0], sample.n, "what the combiner gives", "y_proba")
     return _as_score(law[:, np.argsort(order)])
 
 
-def _side_by_side(laws: FloatArray) -> FloatArray:
+def _join_columns(laws: FloatArray) -> FloatArray:
     """Members as columns, (n, M) for two classes and (n, M·K) for more."""
     return laws.T if laws.ndim == 2 else np.moveaxis(laws, 0, 1).reshape(laws.shape[1], -1)
 
@@ -229,19 +231,19 @@ def _parse_aggregate(members: Members, law: Any, what: str) -> FloatArray:
 
 
 def _crossfit_combiner(combiner: Any, sample: Sample, seed: int, cv: object) -> FloatArray:
-    """A combiner fitted in folds: every row is combined by a fit that has not seen it."""
+    """The law of a combiner fitted in folds: every row is combined by a fit on other rows."""
     members = np.stack(list(sample.predictions.values()))
     data = sample.model(next(iter(sample.predictions))).fit_rows()
-    first = int(np.random.default_rng(seed).integers(2**62))  # what `ChainFit.of` makes of the seed
+    first = int(np.random.default_rng(seed).integers(2**62))  # as `ChainFit.of` derives it from the seed
     plan = make_crossfit(cv, data, sample.groups, first)
     return plan.gather(fit_combiner(combiner, members, data, plan)).law
 
 
 def fit_combiner(combiner: Any, members: FloatArray, data: FitRows, plan: CrossFit) -> FloatArray:
-    """What the fits of a combiner say of all rows."""
+    """The laws of all rows from the fits of a combiner, one per training part."""
     from sklearn.base import clone
 
-    columns = _side_by_side(members)
+    columns = _join_columns(members)
     laws = []
     for train in plan.trains:
         codes = data.codes[train]
@@ -249,7 +251,7 @@ def fit_combiner(combiner: Any, members: FloatArray, data: FitRows, plan: CrossF
         if missing.size:
             refuse(
                 "a combiner must be fitted on rows of every class",
-                f"none of class number {listed(missing)} in a training part",
+                f"none of class number {abbreviate(missing)} in a training part",
                 "Merge rare classes, or pass an aggregate that need not be fitted.",
             )
         weight = {} if data.weight is None else {"sample_weight": data.weight[train]}

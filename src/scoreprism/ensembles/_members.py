@@ -1,4 +1,4 @@
-"""The members of an ensemble: one reading of every form in which their probabilities may come."""
+"""The members of an ensemble, parsed from every form in which their probabilities may come."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from scoreprism._core.checks import (
     SUM_TOLERANCE,
+    abbreviate,
     is_hard,
-    listed,
     parse_law,
-    plain,
     refuse,
     require_rows,
     warn_of_hard_labels,
+    write_plain,
 )
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
@@ -32,11 +32,11 @@ class Members:
     """Laws of the members of an ensemble, on the same rows and classes."""
 
     names: tuple[str, ...]  # one per member
-    laws: FloatArray  # (M, n): probabilities; two classes have either shape, as they came
+    laws: FloatArray  # (M, n) or (M, n, K): probabilities; two classes have either shape
     classes: tuple[Any, ...] | None = None  # labels of the columns, where fitted classifiers or column names give them
-    named: bool = False  # whether the names were given, or are just positions
+    named: bool = False  # whether the names came from the user instead of positions
     backend: str | None = None  # the dataframe library they came in
-    findings: tuple[Finding, ...] = ()  # what was found out about fitted classifiers
+    findings: tuple[Finding, ...] = ()  # about fitted classifiers
 
     def __len__(self) -> int:
         return len(self.names)
@@ -56,7 +56,7 @@ class Members:
         """P(Y=1) of every member, shape (M, n): two classes only."""
         return self.laws if self.laws.ndim == 2 else np.stack([as_vector(law) for law in self.laws])
 
-    def ordered(self, names: Sequence[str]) -> Members:
+    def reorder(self, names: Sequence[str]) -> Members:
         """The same members in another order."""
         place = [self.names.index(name) for name in names]
         return replace(self, names=tuple(names), laws=self.laws[place])
@@ -65,9 +65,9 @@ class Members:
 def parse_members(members: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Members:
     """Read the members of an ensemble."""
     if isinstance(members, Sample):
-        return _of_sample(members)
+        return _read_sample(members)
     if is_ensemble(members):
-        return _of_ensemble(members, X, y)
+        return _read_ensemble(members, X, y)
     parts, named = _split_members(members)
     if len(parts) < 2:
         refuse("an ensemble must have at least two members", f"{len(parts)}", _FORMS)
@@ -91,18 +91,18 @@ def parse_members(members: Any, X: ArrayLike | None = None, y: ArrayLike | None 
     )
 
 
-def _of_sample(sample: Sample) -> Members:
+def _read_sample(sample: Sample) -> Members:
     """The models of a sample, on the rows that have weight."""
     laws = sample.predictions
     if len(laws) < 2:
         refuse("an ensemble must have at least two members", f"{len(laws)}", "Pass a Sample of several models.")
     findings = tuple(one.about(name) for name in laws for one in sample.findings.get(name, ()))
-    together = np.stack(unify(list(laws.values())))
-    return Members(tuple(laws), together, named=True, backend=sample.backend, findings=findings)
+    stacked = np.stack(unify(list(laws.values())))
+    return Members(tuple(laws), stacked, named=True, backend=sample.backend, findings=findings)
 
 
 def is_ensemble(model: Any) -> bool:
-    """Whether an object is a fitted ensemble of scikit-learn whose probabilities are an average of its members'."""
+    """Whether an object is a fitted scikit-learn ensemble whose probabilities are the average of its members'."""
     if not hasattr(model, "estimators_") or not hasattr(model, "predict_proba"):
         return False
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, VotingClassifier
@@ -110,8 +110,8 @@ def is_ensemble(model: Any) -> bool:
     return isinstance(model, (ExtraTreesClassifier, RandomForestClassifier, VotingClassifier))
 
 
-def _of_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Members:
-    """The members of a forest or a vote; they know classes by number, the ensemble by label."""
+def _read_ensemble(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Members:
+    """The members of a forest or a vote, whose classes are numbers; the labels are those of the ensemble."""
     if X is None:
         refuse("a fitted ensemble must come with `X`", f"{type(model).__name__} and no X", "Pass the features.")
     _, columns, findings = apply_model(model, X, y=y)
@@ -135,20 +135,20 @@ def _split_members(members: Any) -> tuple[dict[str, Any], bool]:
             _refuse_classes(np.column_stack([parse_law(p, f"member {name!r}") for name, p in parts.items()]))
         return parts, isinstance(members, Mapping) or column_names(members) is not None
     if isinstance(members, (list, tuple)):
-        return _number_members(_from_sequence(members)), False
+        return _number_members(_read_sequence(members)), False
     if hasattr(members, "predict_proba"):
         refuse("members must be those of an ensemble", f"one {type(members).__name__}", _FORMS)
-    return _number_members(_from_array(members)), False
+    return _number_members(_read_array(members)), False
 
 
 def _number_members(parts: Iterable[Any]) -> dict[str, Any]:
     return {f"member {i + 1}": part for i, part in enumerate(parts)}
 
 
-def _from_sequence(members: Sequence[Any]) -> list[Any]:
-    """Members in a list; a table written as a list of rows is noticed where it has more rows than members."""
+def _read_sequence(members: Sequence[Any]) -> list[Any]:
+    """Members in a list; a list of rows is refused where it has more rows than members."""
     if any(np.ndim(part) == 0 and not hasattr(part, "predict_proba") and columns_of(part) is None for part in members):
-        refuse("a list of members must hold one array per member", listed(map(plain, members), 3), _FORMS)
+        refuse("a list of members must hold one array per member", abbreviate(map(write_plain, members), 3), _FORMS)
     are_lists = all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in members)
     if are_lists and len({len(part) for part in members}) == 1 and 1 < len(members[0]) < len(members):
         refuse(
@@ -159,7 +159,7 @@ def _from_sequence(members: Sequence[Any]) -> list[Any]:
     return list(members)
 
 
-def _from_array(members: Any) -> list[FloatArray]:
+def _read_array(members: Any) -> list[FloatArray]:
     """Members in an array with the rows first: (n, M) or (n, M, K)."""
     array = np.asarray(members)
     if array.ndim not in (2, 3):
@@ -178,7 +178,7 @@ def _from_array(members: Any) -> list[FloatArray]:
 
 
 def _refuse_classes(columns: FloatArray) -> None:
-    """Columns that sum to one in every row are the classes of one model."""
+    """Refuse columns that sum to one in every row: they are the classes of one model."""
     n, m = columns.shape
     if n < 2 or m < 2:
         return
@@ -207,7 +207,7 @@ def _predict_member(part: Any, name: str, X: ArrayLike | None, y: ArrayLike | No
 
 
 def _require_alike(names: tuple[str, ...], laws: list[FloatArray]) -> None:
-    """The same rows, the same number of classes, and one way of writing two of them."""
+    """Refuse members that differ in rows, in classes or in the layout of two classes."""
     for name, law in zip(names[1:], laws[1:], strict=True):
         require_rows(law.shape[0], laws[0].shape[0], f"member {name!r}", f"member {names[0]!r}")
         if n_classes(law) == n_classes(laws[0]) and law.ndim != laws[0].ndim:
@@ -232,9 +232,10 @@ def _find_labels(names: tuple[str, ...], labels: list[tuple[Any, ...] | None]) -
     first, expected = labelled[0]
     for name, columns in labelled[1:]:
         if [str(label) for label in columns] != [str(label) for label in expected]:
+            one, other = (abbreviate(map(write_plain, labels)) for labels in (expected, columns))
             refuse(
                 "members must have their classes in the same order",
-                f"{listed(map(plain, expected))} in {first!r} and {listed(map(plain, columns))} in {name!r}",
+                f"{one} in {first!r} and {other} in {name!r}",
                 "Reorder the columns, or pass arrays if the names are no labels.",
             )
     return expected

@@ -1,4 +1,4 @@
-"""Pools: several members combined by a fixed rule."""
+"""Pools, which combine members by a fixed rule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_number, parse_numbers, plain, refuse
+from scoreprism._core.checks import abbreviate, parse_number, parse_numbers, refuse, write_plain
 from scoreprism._core.numerics import log_odds, sigmoid
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism.ensembles._members import Members, parse_members
@@ -172,7 +172,7 @@ def pool_linearly(laws: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def pool_logarithmically(laws: FloatArray, weights: FloatArray) -> FloatArray:
-    """Probabilities in proportion to Π p_m^w_m; rows that leave no class are refused."""
+    """Probabilities in proportion to Π p_m^w_m; refuses rows in which members exclude every class."""
     used = weights > 0.0  # the veto of a member without weight does not count
     with np.errstate(divide="ignore", invalid="ignore"):
         if laws.ndim == 2:
@@ -192,7 +192,7 @@ def _refuse_vetoes(rows: Any) -> None:
     if bad.size:
         refuse(
             "a logarithmic pool must be left with a class that no member gives probability 0",
-            f"{bad.size} of {rows.size} rows where members exclude every class (row {listed(bad)})",
+            f"{bad.size} of {rows.size} rows where members exclude every class (row {abbreviate(bad)})",
             "Clip the members, for example with np.clip(p, 1e-6, 1 - 1e-6), or use a linear pool.",
         )
 
@@ -206,7 +206,7 @@ def beta_cdf(p: FloatArray, a: float, b: float) -> FloatArray:
 
 
 def require_two(k: int, who: str) -> None:
-    """A beta distribution function acts on one probability: there is no such map of a simplex."""
+    """Refuse more than two classes: a beta distribution function maps a single probability."""
     if k > 2:
         refuse(
             f"{who} must get two classes: a distribution function on [0, 1] has no counterpart on a simplex",
@@ -216,14 +216,14 @@ def require_two(k: int, who: str) -> None:
 
 
 def parse_exponents(weights: ArrayLike | None, members: Members) -> FloatArray:
-    """Nonnegative weights, one per member; equal ones unless given."""
+    """Nonnegative weights, one per member; equal by default."""
     if weights is None:
         return np.full(len(members), 1.0 / len(members))
     if isinstance(weights, Mapping):
         if set(weights) != set(members.names):
             refuse(
-                f"`weights` must name every member once ({listed(members.names)})",
-                listed(map(str, weights)) or "none",
+                f"`weights` must name every member once ({abbreviate(members.names)})",
+                abbreviate(map(str, weights)) or "none",
                 "Pass one weight per member.",
             )
         weights = [weights[name] for name in members.names]
@@ -231,17 +231,17 @@ def parse_exponents(weights: ArrayLike | None, members: Members) -> FloatArray:
     if values.shape != (len(members),):
         refuse(f"`weights` must hold {len(members)} numbers, one per member", f"shape {values.shape}", "Pass a list.")
     if (values < 0.0).any():
-        refuse("`weights` must be nonnegative", plain(values.min()), "Use 0 to leave a member out.")
+        refuse("`weights` must be nonnegative", write_plain(values.min()), "Use 0 to leave a member out.")
     return values
 
 
 def parse_shares(weights: ArrayLike | None, members: Members) -> FloatArray:
-    """Nonnegative weights that sum to one after division; equal ones unless given."""
+    """Nonnegative weights, divided by their sum; equal by default."""
     values = parse_exponents(weights, members)
     if weights is None:
         return values
     total = float(values.sum())
     if not (total > 0.0 and np.isfinite(total)):
-        refuse("`weights` must have a positive, finite sum", plain(total), "Give at least one member weight.")
+        refuse("`weights` must have a positive, finite sum", write_plain(total), "Give at least one member weight.")
     shares: FloatArray = values / total
     return shares

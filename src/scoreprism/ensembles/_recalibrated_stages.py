@@ -1,4 +1,4 @@
-"""recalibrate_stages(): every stage recalibrated, what that takes off its loss, and what a map may lose (sec. 5.2)."""
+"""recalibrate_stages(): the loss of every stage before and after recalibration, and what a map may lose (sec. 5.2)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_clip, parse_confidence, parse_random_state, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, freeze
 from scoreprism._core.workers import run_all
-from scoreprism._document.result import Drawable
 from scoreprism._estimation.decompose import decompose
 from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
@@ -31,7 +30,7 @@ _DEFAULTS = {True: "isotonic", False: "temperature"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StageRecalibration(Drawable, StageColumns):
+class StageRecalibration(StageColumns):
     """
     Stages before and after recalibration.
 
@@ -44,22 +43,22 @@ class StageRecalibration(Drawable, StageColumns):
     loss : array of shape (T,)
         Loss of the score S̃_t as it is.
     divergence, divergence_low, divergence_high : array of shape (T,)
-        E d(S̃_t, S_t), what recalibration takes off, and its interval.
+        E d(S̃_t, S_t), the gain from recalibration, and its interval.
     recalibrated_loss : array of shape (T,)
-        E ℓ(S_t), what it leaves; both add up to `loss`.
+        E ℓ(S_t), the loss after recalibration; both add up to `loss`.
     merged : array of shape (T,)
         Share of the pairs of different scores that the map makes equal.
     cost, cost_std_error : array of shape (T,)
         Loss after this map minus that after the best map of the same score.
     path_cost : array of shape (T,)
-        On a finite population: loss of P(Y | S_1, …, S_t) minus that of P(Y | S̃_1, …, S̃_t), what merged scores can
-        no longer tell together with other stages; NaN where it was not computed.
+        On a finite population: loss of P(Y | S_1, …, S_t) minus that of P(Y | S̃_1, …, S̃_t), the information that
+        merging scores takes from the path; NaN where it was not computed.
     laws : list of arrays
         The recalibrated scores; cross-fitted (NaN in rows of weight 0), or exact on a finite population.
     calibrator : str
         The map.
     loss_name : str
-        The loss that all this is measured by.
+        The loss.
 
     Examples
     --------
@@ -68,8 +67,8 @@ class StageRecalibration(Drawable, StageColumns):
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     found = recalibrate_stages(model, [[0.1, 0.3, 0.5, 0.9]], loss="brier")
-    >>> found.merged.round(3), found.cost
+    ...     result = recalibrate_stages(model, [[0.1, 0.3, 0.5, 0.9]], loss="brier")
+    >>> result.merged.round(3), result.cost
     (array([0.333]), array([0.]))
     """
 
@@ -101,12 +100,12 @@ class StageRecalibration(Drawable, StageColumns):
         columns = self._lines("loss", "divergence", "recalibrated_loss", "merged", "cost", "cost_std_error")
         share = [one if isinstance(one, str) else f"{100 * one:.1f} %" for one in columns.pop("merged")]
         names = {"divergence": "reliability", "recalibrated_loss": "recalibrated"}
-        shown = {names.get(name, name): line for name, line in columns.items()}
-        shown["merged"] = share
+        renamed = {names.get(name, name): line for name, line in columns.items()}
+        renamed["merged"] = share
         if np.isfinite(self.path_cost).all():
-            shown |= {key: line for key, line in self._lines("path_cost").items() if key != "stage"}
-            shown.pop("cost_std_error")
-        return shown
+            renamed |= {key: line for key, line in self._lines("path_cost").items() if key != "stage"}
+            renamed.pop("cost_std_error")
+        return renamed
 
     def _footer(self) -> list[str]:
         worst = int(np.argmax(self.merged))
@@ -135,7 +134,7 @@ def recalibrate_stages(
     n_jobs: int | None = None,
 ) -> StageRecalibration:
     """
-    Recalibrate every stage: what it takes off the loss, and whether the map loses resolution.
+    Recalibrate every stage: how much the loss falls, and whether the map loses resolution.
 
     For S_t = P(Y | S̃_t), E ℓ(S̃_t) = E d(S̃_t, S_t) + E ℓ(S_t) at every stage. A map that makes different scores equal
     can lose resolution, which issues a warning.
@@ -167,8 +166,8 @@ def recalibrate_stages(
     >>> rng = np.random.default_rng(0)
     >>> q = rng.random(500)
     >>> y = rng.random(500) < q
-    >>> found = recalibrate_stages(y, [q, q**2 / (q**2 + (1 - q) ** 2)], calibrator="platt", random_state=0)
-    >>> bool(np.allclose(found.divergence + found.recalibrated_loss, found.loss))
+    >>> result = recalibrate_stages(y, [q, q**2 / (q**2 + (1 - q) ** 2)], calibrator="platt", random_state=0)
+    >>> bool(np.allclose(result.divergence + result.recalibrated_loss, result.loss))
     True
     """
     confidence, chosen = parse_confidence(confidence_level), get_loss(loss)
@@ -193,7 +192,7 @@ def recalibrate_stages(
     name = used if isinstance(used, str) else getattr(used, "name", type(used).__name__)
     return _announce_merging(
         StageRecalibration(
-            numbers=frozen(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
+            numbers=freeze(path.numbers), path_cost=np.full(path.numbers.size, np.nan),
             laws=[law for _, law, _ in lines], calibrator=str(name), loss_name=str(chosen), _backend=sample.backend,
             **make_columns(StageRecalibration, [line for line, _, _ in lines]),
         )
@@ -232,14 +231,14 @@ def measure_merging(score: FloatArray, law: FloatArray, prob: FloatArray | None 
     mass = np.full(score.shape[0], 1.0 / score.shape[0]) if prob is None else prob
     mantissa, exponent = np.frexp(score)
     near = np.ldexp(mantissa.round(14), exponent)  # scores that differ by rounding are the same
-    before, after = _tie_probability(near, mass), _tie_probability(law, mass)
+    before, after = _find_tie_probability(near, mass), _find_tie_probability(law, mass)
     return float(max(after - before, 0.0) / (1.0 - before)) if before < 1.0 else 0.0
 
 
-def _tie_probability(values: FloatArray, mass: FloatArray) -> float:
+def _find_tie_probability(values: FloatArray, mass: FloatArray) -> float:
     """Probability that two rows have the same value."""
     code = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
-    share = np.sort(np.bincount(code, mass))  # the same bits in whichever order values come
+    share = np.sort(np.bincount(code, mass))  # so that the sum does not depend on the order of values
     return float(share @ share)
 
 
@@ -250,20 +249,20 @@ def _recalibrate_exactly(read: Stages, model: FiniteModel, loss: ProperLoss) -> 
     after = [model.level(column).round(14) for column in columns]
     each = [model.decompose(law, {"C": column}, loss) for law, column in zip(laws, columns, strict=True)]
     wide = [law if law.ndim == 2 else law[:, None] for law in after]
-    paths = [_expected_loss(model, columns[: t + 1], loss) for t in range(len(laws))]
-    merged_paths = [_expected_loss(model, wide[: t + 1], loss) for t in range(len(laws))]
+    paths = [_find_expected_loss(model, columns[: t + 1], loss) for t in range(len(laws))]
+    merged_paths = [_find_expected_loss(model, wide[: t + 1], loss) for t in range(len(laws))]
     risk = np.array([d.risk for d in each])
     divergence, left = (np.array([d.terms[name] for d in each]) for name in ("reliability", "refinement"))
     merged = np.array([measure_merging(a, b, model.prob) for a, b in zip(laws, after, strict=True)])
-    own = np.array([_expected_loss(model, [column], loss) for column in wide])
+    own = np.array([_find_expected_loss(model, [column], loss) for column in wide])
     cost = np.where(np.abs(own - left) < 1e-14, 0.0, own - left)
     return StageRecalibration(
-        frozen(read.numbers), risk, divergence, divergence, divergence, left, merged, cost, np.zeros(risk.size),
+        freeze(read.numbers), risk, divergence, divergence, divergence, left, merged, cost, np.zeros(risk.size),
         np.array(merged_paths) - np.array(paths), after, "P(Y | S)", str(loss), None,
     )  # fmt: skip
 
 
-def _expected_loss(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> float:
+def _find_expected_loss(model: FiniteModel, columns: list[FloatArray], loss: ProperLoss) -> float:
     """Expected loss of P(Y | columns)."""
     return float(model.prob @ loss.entropy(model.level(np.concatenate(columns, axis=1))))
 

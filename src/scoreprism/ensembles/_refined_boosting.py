@@ -1,4 +1,4 @@
-"""A booster that stops where recalibration leaves least, and is recalibrated there."""
+"""A booster stopped at the stage with the least loss after recalibration, and recalibrated there."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from scoreprism._core.checks import (
     parse_number,
     parse_random_state,
     parse_weights,
-    plain,
     refuse,
     require_rows,
+    write_plain,
 )
 from scoreprism._core.frames import require_aligned, take_rows
-from scoreprism._core.labels import distinct, parse_groups, parse_labels
+from scoreprism._core.labels import code_labels, parse_groups, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._findings.finding import Finding, announce
+from scoreprism._sample.parse_scores import class_labels, cut_rounding
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.scores import class_labels, cut_rounding
 from scoreprism._sample.staged_models import (
     attach_outcomes,
     drop_first_class,
@@ -41,10 +41,10 @@ from scoreprism.ensembles._stage_selection import FAST, RULES, StageSelection, s
 from scoreprism.exceptions import LabelError
 from scoreprism.losses import ProperLoss, get_loss
 
-#: How boosters call their number of rounds.
+#: Names of the number of rounds in the various boosters.
 _ROUNDS = ("n_estimators", "max_iter", "iterations", "num_boost_round")
-#: Held-out rows outside the most frequent class that a map needs: ten for each of Platt's two parameters. With fewer
-#: the classes are often separated by chance, and the map turns into a step.
+#: Held-out rows outside the most frequent class that a map needs: ten for each of Platt's two parameters. With fewer,
+#: the classes are often separated by chance, and the map becomes a step.
 _FEW = 20
 
 
@@ -54,11 +54,11 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
 
     The booster is fitted on part of the rows. On the others its stages are compared by their loss after a cross-fitted
     recalibration (`select_stage`); predictions are those of the chosen stage, mapped by a calibrator that is fitted
-    on the same held-out rows. The booster is trained on class codes 0, 1, …, whatever the labels are.
+    on the same held-out rows. The booster is trained on class codes 0, 1, … instead of the labels.
 
-    The map is kept only if it pays: where the nested loss after recalibration is not below the loss of the raw choice
-    (``selection_.gain_over_raw``), the booster stops at the stage with the least raw loss and is left as it is. With
-    fewer than 20 held-out rows outside the most frequent class no map is tried, and a warning says so.
+    The map is used only if it pays: where the nested loss after recalibration is not below the loss of the raw choice
+    (``selection_.gain_over_raw``), the booster stops at the stage with the least raw loss, without a map. With
+    fewer than 20 held-out rows outside the most frequent class no map is tried, and a warning is issued.
 
     Parameters
     ----------
@@ -66,14 +66,14 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         Anything whose stages can be read: scikit-learn's boosting, xgboost, lightgbm, alone or at the end of a
         pipeline. By default `HistGradientBoostingClassifier` without early stopping of its own.
     calibrator : str or Calibrator, default="fast"
-        The map that stages are compared by and that recalibrates the chosen one. "fast" is Platt's for two classes,
+        The map by which stages are compared and the chosen one is recalibrated. "fast" is Platt's for two classes,
         temperature scaling for more.
     loss : str or ProperLoss, default="log"
         The loss.
     rule : {"best", "one-se", "guarded"}, default="best"
         How the stage is taken, as in `select_stage`.
     validation_fraction : float, default=0.2
-        Share of the rows (of the groups, where there are any) that are held out; not used with ``eval_set``.
+        Share of the rows (or groups) that are held out; not used with ``eval_set``.
     refit : bool, default=False
         Train the booster again on all rows, for as many rounds as were chosen; the map stays.
     cv : int or splitter, default=5
@@ -81,7 +81,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     random_state : int, Generator or None, default=0
         Seed of the held-out rows and of the folds.
     n_jobs : int, optional
-        Processes that stages are judged in.
+        Processes that evaluate the stages.
 
     Attributes
     ----------
@@ -90,11 +90,11 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
     stage_ : int
         The stage that predictions come from: ``selection_.stage``, or ``selection_.raw_stage`` without a map.
     selection_ : StageSelection
-        What it was chosen by.
+        The selection behind it.
     calibrator_ : Calibrator
-        The fitted map; an `IdentityCalibrator` where there is none.
+        The fitted map; an `IdentityCalibrator` if none is used.
     recalibrated_ : bool
-        Whether there is a map.
+        Whether predictions are recalibrated.
     classes_ : array
         Labels.
 
@@ -149,17 +149,17 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Features; whatever the booster accepts.
+            Features, in any form that the booster accepts.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), optional
             Weights, for the booster, the choice and the map.
         eval_set : (X, y), (X, y, sample_weight) or [(X, y)], optional
-            Held-out rows of one's own; all of `X` is then trained on.
+            Held-out rows; the booster is then trained on all of `X`.
         groups : array-like of shape (n,), optional
             Clusters of rows that are not independent: each is held out as a whole, and stays in one fold.
         **fit_params : object
-            More for the booster's ``fit``.
+            Further arguments of the booster's ``fit``.
 
         Returns
         -------
@@ -168,20 +168,20 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         """
         loss, rule = get_loss(self.loss), parse_choice(self.rule, RULES, "rule")
         require_aligned({"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
-        given = class_labels(y, type(self).__name__)
-        X, given, sample_weight = indexable(X, given, sample_weight)
-        labels = parse_labels(given, "y")
+        labels = class_labels(y, type(self).__name__)
+        X, labels, sample_weight = indexable(X, labels, sample_weight)
+        labels = parse_labels(labels, "y")
         weight = parse_weights(sample_weight, labels.shape[0], "X")
-        self.classes_, codes = distinct(labels, "y")
+        self.classes_, codes = code_labels(labels, "y")
         if self.classes_.size < 2:
-            got = f"one class, {plain(self.classes_[0])}"
+            got = f"one class, {write_plain(self.classes_[0])}"
             refuse("`y` must hold at least two classes", got, "Pass rows of each class.", LabelError)
         rng = parse_random_state(self.random_state)
         clusters = parse_groups(groups, labels.shape[0])
-        train, held_out = self._parts(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
+        train, held_out = self._split(X, codes, weight, eval_set, None if clusters is None else clusters[1], rng)
         if get_config()["enable_metadata_routing"] and fit_params:
             fit_params = dict(process_routing(self, "fit", **fit_params).estimator.fit)
-        self.estimator_ = self._fitted(self._estimator(), train[:3], fit_params)
+        self.estimator_ = self._fit_booster(self._get_estimator(), train[:3], fit_params)
         read, k = read_stages(self.estimator_, *held_out[:2]), self.classes_.size
         path = attach_outcomes(read, held_out[1], sample_weight=held_out[2], groups=held_out[3], classes=np.arange(k))
         chosen = select_along(path, loss, self.calibrator, rule, self.cv, 0.95, int(rng.integers(2**31)), self.n_jobs)
@@ -189,13 +189,13 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         self.recalibrated_ = not _has_few(path.sample) and chosen.gain_over_raw.value > 0.0
         self.stage_ = int(chosen.stage if self.recalibrated_ else chosen.raw_stage)
         law = path.laws[int(np.flatnonzero(path.numbers == self.stage_)[0])]
-        score = path.sample.by_given_row(law, 1.0 / self.classes_.size)  # of rows without weight, which no map sees
-        self.calibrator_ = self._map(
+        score = path.sample.by_given_row(law, 1.0 / self.classes_.size)  # a placeholder in rows without weight
+        self.calibrator_ = self._fit_map(
             score, held_out[1], held_out[2], self.calibrator if self.recalibrated_ else "identity"
         )
         if self.refit:
-            whole = _set_rounds(clone(self._estimator()), self.stage_)
-            self.estimator_ = self._fitted(whole, (X, codes, weight), fit_params)
+            whole = _set_rounds(clone(self._get_estimator()), self.stage_)
+            self.estimator_ = self._fit_booster(whole, (X, codes, weight), fit_params)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -241,7 +241,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
 
     # ── fitting ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _estimator(self) -> Any:
+    def _get_estimator(self) -> Any:
         if self.estimator is not None:
             return self.estimator
         from sklearn.ensemble import HistGradientBoostingClassifier
@@ -249,20 +249,20 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else None
         return HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
 
-    def _parts(
+    def _split(
         self, X: Any, codes: Any, weight: Any, eval_set: Any, groups: Any, rng: np.random.Generator
     ) -> tuple[Any, Any]:
-        """Rows that are trained on, and rows that are held out: features, codes, weights, groups."""
+        """Split into training and held-out rows: features, codes, weights, groups."""
         if eval_set is not None:
             if groups is not None:
                 refuse("`groups` must be left out with `eval_set`", "both", "The rows are divided already.")
-            return (X, codes, weight, None), self._given(eval_set)
+            return (X, codes, weight, None), self._parse_eval_set(eval_set)
         rule = "a share between 0 and 1"
         share = parse_number(self.validation_fraction, "validation_fraction", rule, lambda v: 0.0 < v < 1.0)
         counts = np.bincount(codes)
         least = 2 if counts.size == 2 else 1
         if np.floor(counts.min() * share) < least or counts.min() * (1.0 - share) < 1.0:
-            rare = plain(self.classes_[int(counts.argmin())])
+            rare = write_plain(self.classes_[int(counts.argmin())])
             got = f"{codes.size} samples, {counts.min()} of them of class {rare}, of which {share:g} are held out"
             rule = f"held-out rows must hold at least {least} of each class"
             refuse(rule, got, "Pass more rows, or `eval_set`=(X, y).")
@@ -273,13 +273,13 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         )
         return first, second
 
-    def _given(self, eval_set: Any) -> tuple[Any, Any, Any, None]:
-        """Held-out rows that came with the call."""
+    def _parse_eval_set(self, eval_set: Any) -> tuple[Any, Any, Any, None]:
+        """Parse `eval_set`."""
         if self.refit:
             refuse("`refit` must be False with `eval_set`", "True", "Fit on all rows, with `validation_fraction`.")
         rule = "`eval_set` must be (X, y) or (X, y, sample_weight)"
         pairs = isinstance(eval_set, list) and bool(eval_set) and all(isinstance(one, tuple) for one in eval_set)
-        if pairs and len(eval_set) > 1:  # boosters stop by the last of several, which is easily overlooked
+        if pairs and len(eval_set) > 1:  # boosters would stop by the last one, which is easily overlooked
             refuse(rule, f"{len(eval_set)} of them", "Pass the one to choose the stage on.")
         eval_set = eval_set[0] if pairs else eval_set
         if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in (2, 3):
@@ -292,33 +292,33 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         strange = [label for label in labels.tolist() if label not in position]
         if strange:
             rule = "`eval_set` must hold labels that were trained on"
-            refuse(rule, plain(strange[0]), "Pass rows with the same labels.", LabelError)
+            refuse(rule, write_plain(strange[0]), "Pass rows with the same labels.", LabelError)
         codes = np.array([position[label] for label in labels.tolist()], dtype=np.intp)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         require_rows(rows, codes.size, "X of eval_set", "y of eval_set")
         return X, codes, parse_weights(rest[0] if rest else None, codes.size, "y of eval_set"), None
 
-    def _fitted(self, estimator: Any, part: tuple[Any, Any, Any], fit_params: dict[str, Any]) -> Any:
-        """The booster trained on some rows."""
+    def _fit_booster(self, estimator: Any, part: tuple[Any, Any, Any], fit_params: dict[str, Any]) -> Any:
+        """Train a clone of the booster."""
         X, codes, weight = part
         return clone(estimator).fit(X, codes, **_name_weights(estimator, weight), **fit_params)
 
-    def _map(self, score: FloatArray, codes: Any, weight: Any, calibrator: Any) -> Calibrator:
-        """The map of the chosen stage."""
+    def _fit_map(self, score: FloatArray, codes: Any, weight: Any, calibrator: Any) -> Calibrator:
+        """Fit the map of the chosen stage."""
         two = self.classes_.size == 2
         fast = isinstance(calibrator, str) and calibrator == "fast"
-        made = get_calibrator(FAST[two] if fast else calibrator)
-        if fast and two:  # what is deployed keeps the order of scores
-            made.set_params(increasing=True)
-        made = clone(made if two or made.multiclass else OneVsRestCalibrator(made)).set_params(kind="probability")
-        fitted: Calibrator = made.fit(score, codes, sample_weight=weight)
+        unfitted = get_calibrator(FAST[two] if fast else calibrator)
+        if fast and two:  # predictions must keep the order of scores
+            unfitted.set_params(increasing=True)
+        unfitted = unfitted if two or unfitted.multiclass else OneVsRestCalibrator(unfitted)
+        fitted: Calibrator = clone(unfitted).set_params(kind="probability").fit(score, codes, sample_weight=weight)
         return fitted
 
     # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
 
     def get_metadata_routing(self) -> MetadataRouter:
         """
-        Where metadata go: to the booster's fit.
+        Route metadata to the booster's fit.
 
         Returns
         -------
@@ -326,10 +326,14 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             The routing.
         """
         to_fit = MethodMapping().add(caller="fit", callee="fit")
-        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._estimator(), method_mapping=to_fit)
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self._get_estimator(), method_mapping=to_fit)
+        )
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self._estimator())
+        tags, inner = super().__sklearn_tags__(), get_tags(self._get_estimator())
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
@@ -339,7 +343,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
 
 
 def _has_few(sample: Sample) -> bool:
-    """Whether the held-out rows are too few for a map; a warning says so."""
+    """Whether the held-out rows are too few for a map; warns if so."""
     rest = sample.n - int(np.bincount(sample.y).max())
     if rest >= _FEW:
         return False
@@ -356,7 +360,7 @@ def split_rows(codes: Any, share: float, seed: int) -> list[NDArray[np.intp]]:
 
 
 def _split_groups(codes: Any, groups: Any, share: float, least: int, seed: int) -> list[NDArray[np.intp]]:
-    """The same with whole groups; a few draws are tried until both parts hold every class."""
+    """Split whole groups, drawing up to 20 times until both parts hold every class."""
     from sklearn.model_selection import GroupShuffleSplit
 
     count = np.unique(groups).size
@@ -373,7 +377,7 @@ def _split_groups(codes: Any, groups: Any, share: float, least: int, seed: int) 
 
 
 def _name_weights(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
-    """Weights under the name that the booster's fit knows."""
+    """Weights under the name of the booster's fit parameter."""
     if weight is None:
         return {}
     if getattr(estimator, "steps", None):
@@ -386,7 +390,7 @@ def _name_weights(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
 
 
 def _set_rounds(estimator: Any, stage: int) -> Any:
-    """A booster that trains for so many rounds."""
+    """Set the number of rounds of a booster."""
     inner = estimator
     while getattr(inner, "steps", None):
         inner = inner.steps[-1][1]

@@ -15,21 +15,21 @@ from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
-from scoreprism.ensembles._combiners import Combiner, smooth_targets, vanishing
+from scoreprism.ensembles._combiners import Combiner, is_vanishing, smooth_targets
 
 
 class Stacking(Combiner):
     """
     Logistic regression of the outcome on the members, multinomial for more than two classes.
 
-    The fitted law keeps what the members know beside their average (paper, section 5): it estimates
-    C_S = P(Y | S¹, …, Sᴹ) where that is linear on the logit scale. Fit it on rows that neither the members nor a
+    The fitted probabilities use what the members know beyond their average (paper, section 5): they estimate
+    C_S = P(Y | S¹, …, Sᴹ) if that is linear on the logit scale. Fit it on rows that neither the members nor a
     later calibrator saw.
 
     Parameters
     ----------
     on : {"logit", "probability"}, default="logit"
-        What the regression sees of the members: logits (for K ≥ 3 log-probabilities minus their mean over the
+        Features of the regression: logits of the members (for K ≥ 3 log-probabilities minus their mean over the
         classes), or the probabilities themselves.
     C : float, default=np.inf
         Inverse strength of the ridge ``‖coef‖²/(2C)`` added to the summed log loss, as in scikit-learn; none by
@@ -78,14 +78,14 @@ class Stacking(Combiner):
     def _fit(self, laws: FloatArray, codes: IntArray, weight: FloatArray) -> None:
         on = parse_choice(self.on, ("logit", "probability"), "on")
         k = 2 if laws.ndim == 2 else laws.shape[2]
-        self.charts_ = [_chart(law, codes, weight, k) for law in laws] if on == "logit" else None
-        x = _features(laws, self.charts_)
+        self.charts_ = [_make_chart(law, codes, weight, k) for law in laws] if on == "logit" else None
+        x = _make_features(laws, self.charts_)
         center = np.average(x, axis=0, weights=weight)
         spread = np.sqrt(np.average((x - center) ** 2, axis=0, weights=weight))
-        spread = np.where(spread > 1e-14 * (1.0 + np.abs(center)), spread, np.inf)  # a constant column says nothing
+        spread = np.where(spread > 1e-14 * (1.0 + np.abs(center)), spread, np.inf)  # constant columns get coefficient 0
         design = np.column_stack([(x - center) / spread, np.ones(len(x))])
-        ridge = np.r_[self._ridge() / spread**2, 0.0]
-        fit = _binary if k == 2 else _multinomial
+        ridge = np.r_[self._parse_ridge() / spread**2, 0.0]
+        fit = _fit_binary if k == 2 else _fit_multinomial
         beta, self.separated_ = fit(design, codes, weight, ridge)
         slopes = beta[:-1] / spread[:, None]
         self.coef_ = slopes.T
@@ -93,24 +93,24 @@ class Stacking(Combiner):
         if self.separated_:
             announce(Finding("separation", facts={"remedy": "stack"}))
 
-    def _ridge(self) -> float:
+    def _parse_ridge(self) -> float:
         if isinstance(self.C, float) and np.isposinf(self.C):
             return 0.0
         return 1.0 / parse_number(self.C, "C", "a positive number or np.inf", lambda v: v > 0.0)
 
     def _law(self, laws: FloatArray) -> FloatArray:
-        eta = _features(laws, self.charts_) @ self.coef_.T + self.intercept_
+        eta = _make_features(laws, self.charts_) @ self.coef_.T + self.intercept_
         return clipped_sigmoid(eta[:, 0]) if eta.shape[1] == 1 else np.exp(log_softmax(eta))
 
 
-def _chart(law: FloatArray, codes: IntArray, weight: FloatArray, k: int) -> Any:
-    """How the logits of a member are kept finite: a chart for two classes, the smallest probability for more."""
+def _make_chart(law: FloatArray, codes: IntArray, weight: FloatArray, k: int) -> Any:
+    """What keeps the logits of a member finite: a chart for two classes, the smallest probability for more."""
     data = FitRows(law, codes, weight, k, "probability")
     return logit_chart(law, "probability", data.distance) if k == 2 else smallest(data)
 
 
-def _features(laws: FloatArray, charts: list[Any] | None) -> FloatArray:
-    """What the regression sees, shape (n, M) or (n, M·K)."""
+def _make_features(laws: FloatArray, charts: list[Any] | None) -> FloatArray:
+    """Features of the regression, shape (n, M) or (n, M·K)."""
     if charts is None:
         return laws.T if laws.ndim == 2 else np.concatenate(list(laws), axis=1)
     columns = [
@@ -120,27 +120,29 @@ def _features(laws: FloatArray, charts: list[Any] | None) -> FloatArray:
     return np.concatenate(columns, axis=1)
 
 
-def _binary(design: FloatArray, codes: IntArray, weight: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
+def _fit_binary(design: FloatArray, codes: IntArray, weight: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
     """Coefficients of shape (p, 1), and whether the classes were separated."""
     y = codes.astype(np.float64)
     penalty = np.diag(ridge)
     fit = fit_logistic(design.T, y, weight, penalty=penalty)
-    curved = fit.problem.look(fit.coefficients)[2]
+    curved = fit.problem.evaluate(fit.coefficients)[2]
     even = (design.T * (0.25 * weight)) @ design + penalty
-    if fit.converged and not vanishing(curved, even):
+    if fit.converged and not is_vanishing(curved, even):
         return fit.coefficients[:, None], False
     smooth = fit_logistic(design.T, shrink_targets(y, weight), weight, penalty=penalty)
     return smooth.coefficients[:, None], True
 
 
-def _multinomial(design: FloatArray, codes: IntArray, weight: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
+def _fit_multinomial(
+    design: FloatArray, codes: IntArray, weight: FloatArray, ridge: FloatArray
+) -> tuple[FloatArray, bool]:
     """The same for K classes, shape (p, K)."""
     k = int(codes.max()) + 1
     start = np.zeros((design.shape[1], k))
     ridges = np.broadcast_to(ridge[:, None], start.shape)
     beta = fit_softmax(design, codes, weight, start, ridges)
     curved, even = (softmax_curvature(b, design, weight, ridges, diagonal=False) for b in (beta, start))
-    if not vanishing(curved, even):
+    if not is_vanishing(curved, even):
         return beta, False
     rows, every, mass = smooth_targets(codes, weight, k)
     return fit_softmax(design[rows], every, mass, start, ridges), True

@@ -1,4 +1,4 @@
-"""select_stage() and refinement_loss(): early stopping by what recalibration leaves (Berta et al. 2025)."""
+"""select_stage() and refinement_loss(): early stopping by the loss after recalibration (Berta et al. 2025)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_random_state, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, freeze
 from scoreprism._core.workers import run_all
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._document.result import TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import plural, write_count
 from scoreprism._fitting.crossfit import make_crossfit
-from scoreprism._fitting.learners import MapLearner, OwnMap, parse_calibrator
+from scoreprism._fitting.parse_learners import MapLearner, OwnMap, parse_calibrator
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._parameters import described
 from scoreprism._sample.fit_rows import FitRows
@@ -28,12 +28,12 @@ from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCali
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_stages, make_columns
 from scoreprism.losses import ProperLoss, get_loss
 
-#: How a stage is taken from the curve: the least; the first within one standard error of it; or
+#: How a stage is chosen from the curve: the least; the first within one standard error of it; or
 #: the least, unless the stage with the least raw loss is within half a standard error of it.
 RULES = ("best", "one-se", "guarded")
-#: Standard errors that "guarded" asks for before it leaves the raw choice.
+#: Standard errors by which "guarded" must improve on the raw choice.
 _AHEAD = 0.5
-#: The map that is fast enough for every round of a booster: two parameters for two classes, one for more.
+#: The map "fast", for every round of a booster: two parameters for two classes, one for more.
 FAST = {True: "platt", False: "temperature"}
 
 
@@ -43,7 +43,7 @@ FAST = {True: "platt", False: "temperature"}
 @dataclass(frozen=True, eq=False, repr=False)
 class SelectionTable(StageColumns):
     """
-    What a stage was selected by: losses as they are and after recalibration, for every stage.
+    Losses of every stage before and after recalibration, by which a stage was selected.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class SelectionTable(StageColumns):
     recalibrated_loss, recalibrated_std_error : array of shape (T,)
         Loss after a cross-fitted recalibration.
     behind, behind_std_error : array of shape (T,)
-        How much more that is than at the stage where it is least, and the paired standard error.
+        How much it exceeds the least such loss, and the paired standard error.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class SelectionTable(StageColumns):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StageSelection(Drawable, TermTable):
+class StageSelection(TermTable):
     """
     The stage to stop at, by loss after recalibration and by raw loss.
 
@@ -101,7 +101,7 @@ class StageSelection(Drawable, TermTable):
         Both curves.
     gain : Amount
         Loss at the raw choice minus loss at the refined choice, both recalibrated; choices and maps are made without
-        the rows they are judged by, so that it is what the procedure gains on new rows. It need not be 0 where
+        the rows they are evaluated on, so that it estimates the gain on new rows. It need not be 0 where
         `stage` and `raw_stage` are the same: without a fold the choices may differ (`chosen`).
     gain_over_raw : Amount
         The same against the raw choice without recalibration.
@@ -118,7 +118,7 @@ class StageSelection(Drawable, TermTable):
     n : int
         Number of rows.
     findings : tuple of Finding
-        What a reader must know.
+        Findings of the selection.
 
     Examples
     --------
@@ -128,8 +128,8 @@ class StageSelection(Drawable, TermTable):
     >>> q = rng.random(500)
     >>> y = rng.random(500) < q
     >>> bold = q**4 / (q**4 + (1 - q) ** 4)                           # knows all there is, and overstates it
-    >>> found = select_stage(y, [0.5 + 0.5 * (q - 0.5) + 0.2 * (rng.random(500) - 0.5), bold], random_state=0)
-    >>> found.stage, found.raw_stage
+    >>> result = select_stage(y, [0.5 + 0.5 * (q - 0.5) + 0.2 * (rng.random(500) - 0.5), bold], random_state=0)
+    >>> result.stage, result.raw_stage
     (2, 1)
     """
 
@@ -215,7 +215,7 @@ class StageSelection(Drawable, TermTable):
 
 
 def _write_span(stages: Iterable[float]) -> str:
-    """Stages from the least to the greatest: all of them where they are few."""
+    """Write the range of stages, or all of them if they are few."""
     different = sorted(set(stages))
     if len(different) <= 3:
         return ", ".join(f"{stage:g}" for stage in different)
@@ -246,9 +246,9 @@ def select_stage(
     """
     Choose a stage by its loss after recalibration, instead of its loss as it is (refine, then calibrate).
 
-    Boosting goes on refining a score while it becomes overconfident; the raw loss stops it when the second outweighs
-    the first, although recalibration would correct it. The loss after a cross-fitted recalibration sees refinement
-    alone.
+    Boosting keeps refining a score while it becomes overconfident; the raw loss stops it when the second outweighs
+    the first, although recalibration would correct that. The loss after a cross-fitted recalibration measures
+    refinement alone.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def select_stage(
         The stage with the least loss after recalibration; the first that is not more than one (paired) standard
         error behind it; or the least, unless the stage with the least raw loss is within half a standard error of it.
     cv : int or splitter, default=5
-        Folds of the maps, and of the nested choice that the gain is judged by.
+        Folds of the maps, and of the nested choice behind the gain.
     n_jobs : int, optional
         Processes; the result does not depend on it.
 
@@ -280,8 +280,8 @@ def select_stage(
     >>> from scoreprism.ensembles import select_stage
     >>> X, y = make_hastie_10_2(2000, random_state=0)
     >>> model = GradientBoostingClassifier(learning_rate=1.0, max_depth=3, n_estimators=60, random_state=0)
-    >>> found = select_stage(y[1000:], model.fit(X[:1000], y[:1000]), X[1000:], random_state=0)
-    >>> bool(found.stage >= found.raw_stage)
+    >>> result = select_stage(y[1000:], model.fit(X[:1000], y[:1000]), X[1000:], random_state=0)
+    >>> bool(result.stage >= result.raw_stage)
     True
     """
     confidence, chosen, how = parse_confidence(confidence_level), get_loss(loss), parse_choice(rule, RULES, "rule")
@@ -363,7 +363,7 @@ def select_along(
     seed: object,
     n_jobs: int | None,
 ) -> StageSelection:
-    """The selection of a parsed path."""
+    """Select a stage of a parsed path."""
     sample = path.sample
     folds, learner = Folds.of(sample, path.laws[0], cv, seed), parse_map(calibrator, sample.k)
     one = partial(_measure_stage, folds=folds, learner=learner, loss=loss, keep=rule != "best")
@@ -390,9 +390,9 @@ def _find_infinite(table: SelectionTable) -> list[Finding]:
 def _measure_stage(
     score: FloatArray, folds: Folds, learner: MapLearner, loss: ProperLoss, *, keep: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Rows of the loss of a stage as it is and recalibrated; and what choices without each fold go by."""
+    """Row losses of a stage before and after recalibration, and those behind the choices without each fold."""
     raw, after = loss.loss(score, folds.codes), loss.loss(folds.recalibrate(score, learner), folds.codes)
-    nested = folds.nested(score, learner, loss)
+    nested = folds.evaluate_nested(score, learner, loss)
     if keep:
         return raw, after, nested
     return raw, after, np.array([folds.mean(line, ~np.isnan(line)) for line in nested])
@@ -400,7 +400,7 @@ def _measure_stage(
 
 @dataclass(frozen=True)
 class Curves:
-    """Rows of the losses of every stage, as they are and recalibrated."""
+    """Row losses of every stage before and after recalibration."""
 
     folds: Folds
     raw: FloatArray
@@ -424,7 +424,7 @@ class Curves:
         )
 
     def choose(self, lines: FloatArray, rule: str, mask: Any = None) -> int:
-        """The stage that a rule takes."""
+        """The stage chosen by a rule."""
         best = self.least(lines, mask)
         if rule == "best":
             return best
@@ -439,18 +439,18 @@ class Curves:
         return best
 
     def choose_without(self, fold: int, nested: FloatArray, rule: str) -> tuple[int, int]:
-        """The refined and the raw choice of someone who has not seen a fold."""
+        """The refined and the raw choice made without a fold."""
         others = self.folds.fold != fold
         refined = int(np.argmin(nested)) if nested.ndim == 1 else self.choose(nested, rule, others)
         return refined, self.least(self.raw, others)
 
     def gains(self, picked: Sequence[tuple[int, int]], confidence_level: float) -> tuple[Amount, Amount]:
-        """What the refined choices gain over the raw ones on rows that neither has seen."""
+        """The gain of the refined choices over the raw ones on rows used for neither."""
         refined, raw = (np.array([pair[side] for pair in picked])[self.folds.fold] for side in (0, 1))
         rows = np.arange(self.raw.shape[1])
-        ours = self.after[refined, rows]
-        return self.amount(self.after[raw, rows] - ours, confidence_level), self.amount(
-            self.raw[raw, rows] - ours, confidence_level
+        refined_losses = self.after[refined, rows]
+        return self.amount(self.after[raw, rows] - refined_losses, confidence_level), self.amount(
+            self.raw[raw, rows] - refined_losses, confidence_level
         )
 
     def table(self, path: StagePath, best: int, confidence_level: float) -> SelectionTable:
@@ -460,7 +460,7 @@ class Curves:
             amounts = [self.amount(rows, confidence_level) for rows in (raw, after, after - self.after[best])]
             lines.append([number for amount in amounts for number in (amount.value, amount.std_error)])
         columns = make_columns(SelectionTable, lines)
-        return SelectionTable(numbers=frozen(path.numbers), _backend=path.sample.backend, **columns)
+        return SelectionTable(numbers=freeze(path.numbers), _backend=path.sample.backend, **columns)
 
 
 # ── maps in folds ───────────────────────────────────────────────────────────────────────────────────
@@ -473,19 +473,19 @@ def parse_map(calibrator: object, k: int) -> MapLearner:
     if isinstance(calibrator, str) and calibrator in ("auto", "selected"):
         calibrator = SelectedCalibrator()
     if isinstance(calibrator, (str, Calibrator)):
-        made = get_calibrator(calibrator)
-        made = made if k == 2 or made.multiclass else OneVsRestCalibrator(made)
-        if isinstance(made, SelectedCalibrator):  # one map that chooses inside, not several to be mixed
-            return OwnMap(made.name, made._parsed().set_params(kind="probability"))
-        calibrator = made
+        chosen = get_calibrator(calibrator)
+        chosen = chosen if k == 2 or chosen.multiclass else OneVsRestCalibrator(chosen)
+        if isinstance(chosen, SelectedCalibrator):  # one map that selects internally, not several to be mixed
+            return OwnMap(chosen.name, chosen._parsed().set_params(kind="probability"))
+        calibrator = chosen
     return parse_calibrator(calibrator, k)[0]
 
 
 @dataclass(frozen=True)
 class Folds:
-    """The rows of a sample in folds: which fold each row is in, and what maps are fitted with."""
+    """The rows of a sample and their folds."""
 
-    rows: FitRows  # of the score that folds were dealt by
+    rows: FitRows  # of the score by which the folds were dealt
     fold: IntArray
     weight: FloatArray | None
     groups: IntArray | None
@@ -502,9 +502,9 @@ class Folds:
 
     @staticmethod
     def of(sample: Sample, score: FloatArray | None, cv: object, random_state: object) -> Folds:
-        """Folds that every row is in once: nested choices need the others of each."""
-        # rows are dealt in an order that goes by the score; without one, calls with scores of their own have the same
-        # folds, and rows that are alike otherwise go by their place
+        """Deal every row to exactly one fold, as nested choices require."""
+        # rows are dealt in order of the score; a constant score gives calls with different scores the same folds,
+        # and ties are dealt in order of the rows
         data = sample.model(next(iter(sample.predictions))).fit_rows()
         data = replace(data, score=np.full(data.score.shape, 1.0 / sample.k) if score is None else score)
         if np.unique(sample.y).size < 2:
@@ -516,7 +516,7 @@ class Folds:
         return Folds(data, plan.home, sample.weight, sample.groups)
 
     def recalibrate(self, score: FloatArray, learner: MapLearner) -> FloatArray:
-        """The score recalibrated by maps that did not see the row."""
+        """Recalibrate each row by a map fitted without its fold."""
         data = replace(self.rows, score=score)
         shared, law = learner.share(data), np.empty(score.shape)
         for f in range(self.count):
@@ -524,8 +524,8 @@ class Folds:
             law[test] = shared.fit(data.part(np.flatnonzero(~test)))(score[test])
         return law
 
-    def nested(self, score: FloatArray, learner: MapLearner, loss: ProperLoss) -> FloatArray:
-        """Line f: for the rows of every other fold j, the loss of a map that saw neither f nor j; NaN in f itself."""
+    def evaluate_nested(self, score: FloatArray, learner: MapLearner, loss: ProperLoss) -> FloatArray:
+        """Row f: for every row of another fold j, the loss of a map fitted without f and j; NaN in f itself."""
         if self.count < 3:
             refuse(
                 "`cv` must have at least 3 folds, for choices are nested in them",
@@ -539,7 +539,7 @@ class Folds:
             for j in range(f):  # a map without f and j serves both lines
                 rows = np.flatnonzero((self.fold != f) & (self.fold != j))
                 two = np.unique(self.codes[rows]).size > 1
-                # where two folds less leave one class only, the score as it is, off the boundary
+                # if only one class is left without the two folds, keep the score, clipped away from 0 and 1
                 fitted = shared.fit(data.part(rows)) if two else partial(clip_law, distance=data.distance)
                 for line, tested in ((f, j), (j, f)):
                     rows = np.flatnonzero(self.fold == tested)

@@ -1,4 +1,4 @@
-"""Amounts with their errors, and tables with a line per stage, whose text leaves out the middle of a long one."""
+"""Amounts with standard errors, and tables with one row per stage, abbreviated in print if long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.simplex import FloatArray, IntArray, frozen
+from scoreprism._core.simplex import FloatArray, IntArray, freeze
 from scoreprism._document.result import Record, Result, shorten
 from scoreprism._document.result_json import encode
 from scoreprism._findings.wording import plural, write_percent
@@ -83,7 +83,7 @@ class Amount(Record):
 
 
 def describe_stages(numbers: NDArray[Any]) -> str:
-    """How many stages there are, from which to which."""
+    """Number and range of the stages, in words."""
     ends = f", {numbers[0]:g} to {numbers[-1]:g}" if numbers.size > 1 else f", number {numbers[0]:g}"
     return plural(numbers.size, "stage") + ends
 
@@ -91,23 +91,23 @@ def describe_stages(numbers: NDArray[Any]) -> str:
 def make_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Numbers of each stage as the columns of a table, in the order of its fields after the stage itself."""
     names = [field.name for field in fields(table)][1:]
-    return {name: frozen(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
+    return {name: freeze(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
 
 
 class StageColumns(Result):
-    """A table with a line per stage: every array of the dataclass is a column."""
+    """A table with one row per stage: every array of the dataclass is a column."""
 
     numbers: NDArray[Any]
     _backend: str | None
 
     def _columns(self) -> dict[str, list[Any]]:
-        named = {key: value.tolist() for key, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return {"stage": named.pop("numbers"), **named}
+        columns = {key: value.tolist() for key, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return {"stage": columns.pop("numbers"), **columns}
 
     def _lines(self, *names: str) -> dict[str, list[Any]]:
-        """Some columns, of the first and the last stages; the middle of a long table is left out."""
-        shown = {"stage": [f"{number:g}" for number in self.numbers.tolist()]}
-        columns = shown | {name: getattr(self, name).tolist() for name in names}
+        """Some columns; the middle of a long table is left out."""
+        stages = {"stage": [f"{number:g}" for number in self.numbers.tolist()]}
+        columns = stages | {name: getattr(self, name).tolist() for name in names}
         return shorten(columns)
 
     def to_dict(self) -> dict[str, list[Any]]:

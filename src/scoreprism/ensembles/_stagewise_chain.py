@@ -22,9 +22,9 @@ from scoreprism._core.checks import (
     refuse,
 )
 from scoreprism._core.numerics import law_logits
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, freeze
 from scoreprism._core.workers import run_all
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._document.result import TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._estimation.decompose import decompose
 from scoreprism._findings.finding import Finding, collect_findings
@@ -51,7 +51,7 @@ from scoreprism.references import StackedReference
 
 #: Number of stages of the chain by default.
 GRID = 12
-#: What the levels of stages are fitted with: on exact laws, boosting added noise and time but took off no bias.
+#: Learners of the levels of stages: in tests on known laws, boosting added noise and time but removed no bias.
 _MEMBERS = ("calibrated", "logistic", "polynomial")
 
 
@@ -114,12 +114,12 @@ class StageTable(StageColumns):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StagewiseDecomposition(Drawable, TermTable):
+class StagewiseDecomposition(TermTable):
     """
-    The stages of a model: their losses, and what each adds to what the stages before it knew.
+    The losses of a model's stages, and the information that each adds to the stages before it.
 
     Made by `stagewise_decomposition`. The terms are those of the first stage's loss along the filtration
-    F_t = σ(S_1, …, S_t): its reliability, a gain per step, and what the whole path leaves.
+    F_t = σ(S_1, …, S_t): its reliability, a gain per step, and the loss left given the whole path.
 
     Attributes
     ----------
@@ -132,13 +132,13 @@ class StagewiseDecomposition(Drawable, TermTable):
     grid : tuple of int or float
         Stages of the chain.
     compression : Amount or None
-        What keeping only the last score loses of the whole path: loss of C(S_T) minus loss of Q_T. None where the
+        Cost of keeping only the last score of the path: loss of C(S_T) minus loss of Q_T. None where the
         grid has one stage only, or does not end at the last, or where features are a level.
     checks : dict of str to list of Amount
         For the Brier loss. "gap": gain minus E(η_{t+1} − η_t)² (Doob–Pythagoras), "drift": mean of η_{t+1} − η_t,
         "tilt": covariance of η_{t+1} − η_t with η_t. All are 0 for a martingale, up to their standard errors.
     increments : dict of str to list of Amount
-        For the Brier loss. "square": E(η_{t+1} − η_t)², corrected for the noise of fitted laws.
+        For the Brier loss. "square": E(η_{t+1} − η_t)², corrected for the noise of fitted probabilities.
     confidence_level : float
         Confidence level.
     n : int
@@ -149,8 +149,8 @@ class StagewiseDecomposition(Drawable, TermTable):
     >>> from scoreprism import FiniteModel
     >>> from scoreprism.ensembles import stagewise_decomposition
     >>> model = FiniteModel([0.25] * 4, [0.1, 0.3, 0.6, 0.9])
-    >>> found = stagewise_decomposition(model, [[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]], loss="brier")
-    >>> {name: round(value, 4) for name, value in found.terms.items()}
+    >>> result = stagewise_decomposition(model, [[0.2, 0.2, 0.8, 0.8], [0.1, 0.3, 0.6, 0.9]], loss="brier")
+    >>> {name: round(value, 4) for name, value in result.terms.items()}
     {'reliability': 0.0013, 'gain 1 → 2': 0.0163, 'remaining': 0.1575}
     """
 
@@ -201,7 +201,7 @@ class StagewiseDecomposition(Drawable, TermTable):
         Returns
         -------
         Interval
-            For gains, conditional on the models that were fitted.
+            For gains, conditional on the fitted models.
         """
         return self.decomposition.interval(
             parse_choice(term, self.names, "term"), confidence_level or self.confidence_level
@@ -236,20 +236,20 @@ class StagewiseDecomposition(Drawable, TermTable):
             columns["std_error"] = list(self.std_error.values())
             columns["low"], columns["high"] = [e.low for e in ends], [e.high for e in ends]
         if self.increments:
-            columns["squared_increment"] = self._aligned(self.increments["square"], "value")
-            columns["gap"] = self._aligned(self.checks["gap"], "value")
+            columns["squared_increment"] = self._align(self.increments["square"], "value")
+            columns["gap"] = self._align(self.checks["gap"], "value")
             if not exact:
-                columns["gap_std_error"] = self._aligned(self.checks["gap"], "std_error")
-        columns["what"] = self._meanings()
+                columns["gap_std_error"] = self._align(self.checks["gap"], "std_error")
+        columns["what"] = self._describe_terms()
         return columns
 
-    def _aligned(self, amounts: list[Amount], field: str) -> list[float]:
-        """Amounts of the steps, beside the terms they belong to."""
+    def _align(self, amounts: list[Amount], field: str) -> list[float]:
+        """Amounts of the steps, aligned with the terms they belong to."""
         after = len(self.names) - 1 - len(amounts)
         return [math.nan, *(getattr(one, field) for one in amounts), *([math.nan] * after)]
 
-    def _meanings(self) -> list[str]:
-        """What each term is, in the words of information theory for the log loss."""
+    def _describe_terms(self) -> list[str]:
+        """Meaning of each term; for the log loss in terms of information theory."""
         symbol = {"log": "I(Y; {b} | {a}) in nats", "brier": "E(η{b} − η{a})²"}.get(self.loss.name, "E d(Q{a}, Q{b})")
         words = ["E d(S, Q), recalibration of the first stage"]
         labels = [f"{number:g}" for number in self.grid]
@@ -310,7 +310,7 @@ def stagewise_decomposition(
 
     At every stage the loss is split into reliability and refinement, in the same folds. Along a grid of stages the
     loss of the first is split by the filtration F_t = σ(S_1, …, S_t), Q_t = P(Y | F_t): reliability of the first
-    stage, a gain E d(Q_t, Q_{t+1}) per step, and what the whole path leaves. Under log loss the gains are
+    stage, a gain E d(Q_t, Q_{t+1}) per step, and the loss left given the whole path. Under log loss the gains are
     I(Y; F_{t+1} | F_t) in nats; under the Brier loss they are E(η_{t+1} − η_t)², which is checked.
 
     Parameters
@@ -353,10 +353,10 @@ def stagewise_decomposition(
     >>> z = rng.normal(size=(1000, 3))
     >>> y = (rng.random(1000) < 1 / (1 + np.exp(-z.sum(axis=1)))).astype(int)
     >>> stages = [1 / (1 + np.exp(-z[:, : t + 1].sum(axis=1))) for t in range(3)]
-    >>> found = stagewise_decomposition(y, stages, random_state=0)
-    >>> list(found.gains)
+    >>> result = stagewise_decomposition(y, stages, random_state=0)
+    >>> list(result.gains)
     ['gain 1 → 2', 'gain 2 → 3']
-    >>> bool(abs(sum(found.terms.values()) - found.decomposition.risk) < 1e-12)
+    >>> bool(abs(sum(result.terms.values()) - result.decomposition.risk) < 1e-12)
     True
     """
     confidence, chosen = parse_confidence(confidence_level), get_loss(loss)
@@ -388,7 +388,7 @@ def stagewise_decomposition(
 
 
 def _is_whole_path(positions: IntArray, count: int) -> bool:
-    """Whether the chain is a path that ends at the last score: only then can the two be compared."""
+    """Whether the chain ends at the last score, so that the two can be compared."""
     return bool(positions.size > 1 and positions[-1] == count - 1)
 
 
@@ -417,7 +417,7 @@ def _parse_grid(grid: Any, numbers: FloatArray, *, is_known: bool) -> IntArray:
 
 
 def parse_splits(cv: Any, path: StagePath) -> Any:
-    """Splits of the rows that came, drawn once for all stages."""
+    """Splits of the rows as passed, drawn once for all stages."""
     if cv is None or isinstance(cv, (bool, int, np.integer, str, float)):
         return cv
     from sklearn.model_selection import check_cv
@@ -432,14 +432,14 @@ def parse_splits(cv: Any, path: StagePath) -> Any:
 
 # ── every stage ─────────────────────────────────────────────────────────────────────────────────────
 
-#: Loss, standard error, terms and ends of one stage; the rows of its refinement if they are asked for; findings.
+#: Loss, standard error, terms and ends of one stage; row values of its refinement, if requested; findings.
 _Line = tuple[list[float], FloatArray | None, list[Finding]]
 
 
 def _decompose_stage(
     job: tuple[Sample, bool], loss: ProperLoss, confidence_level: float, options: dict[str, Any]
 ) -> _Line:
-    """One stage decomposed; its findings are handed back, since workers cannot warn."""
+    """Decompose one stage; its findings are returned, since workers cannot warn."""
     sample, keep = job
     with collect_findings() as findings:
         d = decompose(sample, loss=loss, **options)
@@ -460,7 +460,7 @@ def _decompose_stages(
     announce_by_stage(path, [findings for _, _, findings in lines])
     columns = make_columns(StageTable, [line for line, _, _ in lines])
     rows = [line for _, line, _ in lines if line is not None]
-    return StageTable(numbers=frozen(path.numbers), _backend=path.sample.backend, **columns), rows[0]
+    return StageTable(numbers=freeze(path.numbers), _backend=path.sample.backend, **columns), rows[0]
 
 
 # ── the chain ───────────────────────────────────────────────────────────────────────────────────────
@@ -482,8 +482,8 @@ def _decompose_chain(
 ) -> Decomposition:
     """The loss of the first stage of the grid, along the filtration of the stages."""
     sample, numbers = path.sample, path.numbers[positions].tolist()
-    # with the first score increments know what the scores know, and they are hardly collinear, which the scores of
-    # neighbouring stages are: a ridge would shrink just the difference that counts
+    # with the first score, increments carry the information of all scores but are hardly collinear, unlike scores of
+    # neighbouring stages, where a ridge would shrink exactly the differences that matter
     steps = [fine - coarse for coarse, fine in pairwise(_logits(path.laws[i]) for i in positions)]
     increments = dict(zip((f"stage {number:g}" for number in numbers[1:]), steps, strict=True))
     blocks = [FeatureBlock(name, table, parse_features(table, sample.n, name)) for name, table in increments.items()]
@@ -500,7 +500,7 @@ def _decompose_chain(
         fit = replace(fit, levels=own)
     decomposition = decompose_each(fit.fit([loss], clip), {str(loss): loss}, "debiased", clip)[str(loss)]
     terms, levels = _name_chain(numbers, features=bool(sample.levels))
-    return replace(decomposition._renamed(terms, levels), findings=(*path.findings, *decomposition.findings))
+    return replace(decomposition._rename_terms(terms, levels), findings=(*path.findings, *decomposition.findings))
 
 
 def _name_chain(numbers: Sequence[float], *, features: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -551,7 +551,7 @@ def _check_martingale(
     amounts: dict[str, list[Amount]] = {"gap": [], "drift": [], "tilt": [], "square": []}
     for t in range(1, steps):
         coarse, delta = laws[t], laws[t + 1] - laws[t]
-        noise, cross = _noise(chain, t)
+        noise, cross = _measure_noise(chain, t)
         square = (delta**2).sum(axis=1) - noise
         centred = coarse - np.average(coarse, axis=0, weights=weight)
         amounts["square"].append(mean(square))
@@ -567,8 +567,8 @@ def _narrow(law: FloatArray, chain: Chain) -> FloatArray:
     return law[..., None] if not wide else law[..., 1:] if law.shape[-1] == 2 else law
 
 
-def _noise(chain: Chain, t: int) -> tuple[FloatArray | float, FloatArray | float]:
-    """Noise of Q̂_{t+1} − Q̂_t, squared and against Q̂_t, by the scatter over fold models; 0 for laws that were given."""
+def _measure_noise(chain: Chain, t: int) -> tuple[FloatArray | float, FloatArray | float]:
+    """Noise of Q̂_{t+1} − Q̂_t, squared and times that of Q̂_t, from the spread of fold models; 0 for known laws."""
     below, above = chain.levels[t].folds, chain.levels[t + 1].folds
     if below is None or above is None:
         return 0.0, 0.0
@@ -590,7 +590,7 @@ def _decompose_known(
     clip: float | None,
     rows: dict[str, Any],
 ) -> StagewiseDecomposition:
-    """The chain of laws that were given."""
+    """Decompose along known laws."""
     terms, names = _name_chain(read.numbers.tolist(), features=False)
     law = read.levels[0].law if prediction is None else getattr(prediction, "law", prediction)
     first = Level(names[0], parse_law(law, "prediction"))
@@ -601,7 +601,7 @@ def _decompose_known(
     amounts = [Amount.of(line, sample.weight, sample.groups, confidence_level) for line in losses]
     value, error, low, high = np.array([(a.value, a.std_error, a.low, a.high) for a in amounts]).T
     none = np.zeros(value.size)
-    table = StageTable(frozen(read.numbers), value, error, none, none, none, value, low, high, sample.backend)
+    table = StageTable(freeze(read.numbers), value, error, none, none, none, value, low, high, sample.backend)
     return _make_result(decomposition, table, read.numbers, None, confidence_level)
 
 
@@ -616,12 +616,12 @@ def _decompose_exactly(
     numbers, path = read.numbers[positions], [columns[i] for i in positions]
     terms, names = _name_chain(numbers.tolist(), features=False)
     partitions = {name: np.concatenate(path[: t + 1], axis=1) for t, name in enumerate(names[1:])}
-    decomposition = model.decompose(laws[positions[0]], partitions, loss, names=terms)._renamed(terms, names)
+    decomposition = model.decompose(laws[positions[0]], partitions, loss, names=terms)._rename_terms(terms, names)
     each = [model.decompose(law, {"C": column}, loss) for law, column in zip(laws, columns, strict=True)]
     reliability, refinement = (np.array([d.terms[key] for d in each]) for key in ("reliability", "refinement"))
     risk, none = np.array([d.risk for d in each]), np.zeros(len(each))
     a, b = reliability, refinement
-    table = StageTable(frozen(read.numbers), risk, none, a, a, a, b, b, b, None)
+    table = StageTable(freeze(read.numbers), risk, none, a, a, a, b, b, b, None)
     lost = float(refinement[-1] - decomposition.terms["remaining"])
     compression = Amount(lost, 0.0, lost, lost, confidence_level) if _is_whole_path(positions, len(laws)) else None
     return _make_result(decomposition, table, numbers, compression, confidence_level)

@@ -1,4 +1,4 @@
-"""Callbacks of xgboost and lightgbm that stop when recalibration no longer leaves less."""
+"""Callbacks of xgboost and lightgbm that stop when the loss after recalibration no longer falls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoreprism._core.checks import (
     require_rows,
 )
 from scoreprism._core.frames import require_aligned
-from scoreprism._core.labels import distinct, parse_labels
+from scoreprism._core.labels import code_labels, parse_labels
 from scoreprism._core.simplex import FloatArray, n_classes
 from scoreprism._parameters import Meaning, described
 from scoreprism._sample.sample import Sample, drop_absent_rows
@@ -39,13 +39,13 @@ _OPTIONS: dict[str, Meaning] = {
 
 
 class Monitor:
-    """What both libraries' callbacks do: judge validation rows round by round, and say when to stop."""
+    """Common part of both callbacks: evaluate validation rows after each round and decide when to stop."""
 
     def __init__(self, X_val: Any, y_val: Any, options: dict[str, Any]) -> None:
         super().__init__()
         require_aligned({"X_val": X_val, "y_val": y_val, "sample_weight": options["sample_weight"]})
         self.X_val, self.y_val, self.options = X_val, y_val, options
-        self._labels, self._codes = distinct(parse_labels(y_val, "y_val"), "y_val")
+        self._labels, self._codes = code_labels(parse_labels(y_val, "y_val"), "y_val")
         self._rounds = parse_count(options["rounds"], "rounds", 1)
         self._least = parse_number(options["min_delta"], "min_delta", "a nonnegative number", lambda v: v >= 0.0)
         self._raw = parse_choice(options["criterion"], CRITERIA, "criterion") == "raw"
@@ -53,14 +53,14 @@ class Monitor:
         self._begin()
 
     def _begin(self, first: int = 0) -> None:
-        """Forget whatever was trained before."""
+        """Reset the state before training."""
         self.history: list[float] = []  # the criterion after every round
         self._first, self._best, self._done = first, -1, 0
         self._folds: Folds | None = None
         self._end()
 
     def _end(self) -> None:
-        """Keep the history, not the model."""
+        """Release the model after training; the history stays."""
         self._reader: Any = None
         self._table: Any = None
         self._margin: FloatArray | None = None
@@ -74,23 +74,23 @@ class Monitor:
         """Read the rounds of a model, on the validation rows."""
         self._reader, self._table = reader, reader.table(self.X_val)
 
-    def _see(self, done: int, *, adds: bool) -> bool:
-        """Judge the model after so many rounds; dropped and averaged trees are predicted anew."""
+    def _evaluate(self, done: int, *, adds: bool) -> bool:
+        """Evaluate the model after `done` rounds; models that drop or average trees are predicted from scratch."""
         reader = self._reader
         if not adds:
             return self._judge(reader.law(self._table, done))
         if self._margin is None:
             self._margin = reader.whole(self._table, done)
-        elif done > self._done:  # lightgbm goes on counting rounds when no tree can be grown any more
+        elif done > self._done:  # lightgbm keeps counting rounds when no tree can be grown any more
             self._margin = reader.next(self._table, done, self._margin)
         self._done = done
         return self._judge(reader.link(self._margin))
 
     def _judge(self, law: FloatArray) -> bool:
-        """Enter the law of the next round; True when the best is `rounds` rounds old."""
+        """Record the loss of the next round; True if the best is `rounds` rounds old."""
         law = parse_law(law, "the booster's prediction of X_val")
         folds = self._folds = self._folds or self._deal(law)
-        law = law[self._held]
+        law = law[self._used]
         used = law if self._raw else folds.recalibrate(law, self._learner)
         value = folds.mean(self._loss.loss(used, folds.codes))
         if self._best < 0 or value < self.history[self._best] - self._least:
@@ -107,13 +107,13 @@ class Monitor:
             refuse("`y_val` must hold every class of the booster", f"{self._labels.size} of {k}", remedy)
         weight = parse_weights(self.options["sample_weight"], n)
         sample = drop_absent_rows(Sample(self._codes, {"booster": law}, self._labels, weight))
-        self._held = slice(None) if sample.kept is None else sample.kept
+        self._used = slice(None) if sample.kept is None else sample.kept
         self._learner = parse_map(self.options["calibrator"], k)
         return Folds.of(sample, None, self.options["cv"], self.options["random_state"])
 
 
 class XgboostMonitor(Monitor):
-    """The hooks of xgboost's TrainingCallback, which the callback class derives from once xgboost is there."""
+    """The hooks of xgboost's TrainingCallback, from which the callback class derives once xgboost is imported."""
 
     def before_training(self, model: Any) -> Any:
         self._begin()
@@ -128,40 +128,40 @@ class XgboostMonitor(Monitor):
             self._read(reader)
             self._adds = reader.grower != "dart"
             self._first = done - 1
-        stop = self._see(done, adds=self._adds)
+        stop = self._evaluate(done, adds=self._adds)
         self._note(model)
         return stop
 
     def _note(self, model: Any) -> None:
-        """What xgboost's own early stopping writes on the booster."""
+        """Set the booster attributes that xgboost's own early stopping sets."""
         model.set_attr(best_score=str(self.history[self._best]), best_iteration=str(self.best_iteration))
 
     def after_training(self, model: Any) -> Any:
         self._end()
         if not self.options["save_best"]:
             return model
-        kept = model[: self.best_iteration + 1]  # which forgets what was noted on it
-        self._note(kept)
-        return kept
+        best = model[: self.best_iteration + 1]  # a slice loses the attributes
+        self._note(best)
+        return best
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.X_val, self.y_val, self.options)
+        return _restore, (self.X_val, self.y_val, self.options)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return _restored(self.X_val, self.y_val, self.options)
+        return _restore(self.X_val, self.y_val, self.options)
 
 
 @cache
-def _xgboost_class() -> Any:
-    """The callback class, made when xgboost is there."""
+def _make_xgboost_class() -> Any:
+    """The callback class, created when xgboost can be imported."""
     from xgboost.callback import TrainingCallback
 
     return type("XgboostRefinementStopping", (XgboostMonitor, TrainingCallback), {"__module__": __name__})
 
 
-def _restored(X_val: Any, y_val: Any, options: dict[str, Any]) -> Any:
-    """A callback from its pickle: as new, for training has not begun."""
-    return _xgboost_class()(X_val, y_val, options)
+def _restore(X_val: Any, y_val: Any, options: dict[str, Any]) -> Any:
+    """Restore a callback from its pickle, in its initial state."""
+    return _make_xgboost_class()(X_val, y_val, options)
 
 
 @described(of_two=False, **_OPTIONS)
@@ -216,7 +216,7 @@ def xgboost_refinement_stopping(
         "rounds": rounds, "criterion": criterion, "loss": loss, "calibrator": calibrator, "cv": cv,
         "min_delta": min_delta, "sample_weight": sample_weight, "save_best": save_best, "random_state": random_state,
     }  # fmt: skip
-    return _xgboost_class()(X_val, y_val, options)
+    return _make_xgboost_class()(X_val, y_val, options)
 
 
 class LightgbmRefinementStopping(Monitor):
@@ -251,7 +251,7 @@ class LightgbmRefinementStopping(Monitor):
     before_iteration = False
 
     def __call__(self, env: Any) -> None:
-        """Look at the model after a round."""
+        """Evaluate the model after a round."""
         from lightgbm.callback import EarlyStopException
 
         if type(env.model).__name__ == "CVBooster":
@@ -260,7 +260,7 @@ class LightgbmRefinementStopping(Monitor):
             self._begin(env.iteration)
             self._read(LightgbmStages(env.model))
         kind = env.params.get("boosting", env.params.get("boosting_type", "gbdt"))
-        stop = self._see(int(env.model.current_iteration()), adds=kind == "gbdt")
+        stop = self._evaluate(int(env.model.current_iteration()), adds=kind == "gbdt")
         if stop or env.iteration == env.end_iteration - 1:
             self._end()
             raise EarlyStopException(self.best_iteration, env.evaluation_result_list or [])

@@ -1,4 +1,4 @@
-"""sufficiency_test: does the aggregate of an ensemble know all that its members know? (Proposition agg-preserve)."""
+"""sufficiency_test: whether an ensemble's aggregate holds all information of its members (Prop. agg-preserve)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SUFFICIENCY_TESTS = ("score", "projected-covariance", "bootstrap")
 
 #: Rows for each direction of the score test; directions beyond are principal components of the disagreement.
 _ROWS_PER_DIRECTION = 50
-#: Rows that are looked at, at most.
+#: At most this many rows are used.
 _ROWS = 20_000
-#: Clusters for each direction: their covariance is estimated from them alone.
+#: Clusters for each direction, from which alone the covariance is estimated.
 _CLUSTERS_PER_DIRECTION = 10
-#: A direction of which no more than this share is left is a function of the aggregate.
+#: A direction with at most this share of its variance left is a function of the aggregate.
 _DETERMINED = 1e-2
 
 _HYPOTHESIS = "the members add nothing to the aggregate: P(Y | S¹, …, Sᴹ) = φ(S_ens)"
@@ -55,9 +55,9 @@ def sufficiency_test(
     Sufficiency is not calibration: an aggregate may be sufficient and miscalibrated (recalibrate it), or calibrated
     and insufficient (its members know more). For calibration of the aggregate use `calibration_test`.
 
-    ``"score"``: outcomes, and what members may know (their mean logit, what they disagree about, powers and products),
-    are freed of everything that a smooth function of the aggregate explains; under the hypothesis what is left of
-    both is uncorrelated (chi-squared, all rows are used). The other methods are those of
+    ``"score"``: outcomes, and what members may know (their mean logit, their disagreement, powers and products),
+    are cleared of everything that a smooth function of the aggregate explains; under the hypothesis the residuals of
+    both are uncorrelated (chi-squared, all rows are used). The other methods are those of
     `grouping_test`, with the members for features: they learn the direction, on half of the rows or by resampling.
 
     Parameters
@@ -135,7 +135,7 @@ def run_score_test(ensemble: Ensemble) -> TestResult:
 
 
 def _subsample(sample: Sample) -> IntArray:
-    """At most `_ROWS` rows, clusters whole: more have all the power there is, and only take time."""
+    """At most `_ROWS` rows, in whole clusters: more would add time but hardly any power."""
     if sample.n <= _ROWS:
         return np.arange(sample.n)
     rng = np.random.default_rng(0)
@@ -144,12 +144,12 @@ def _subsample(sample: Sample) -> IntArray:
     codes = np.unique(sample.groups, return_inverse=True)[1]
     order = rng.permutation(int(codes.max()) + 1)
     sizes = np.bincount(codes)[order]
-    taken = order[: max(int(np.searchsorted(np.cumsum(sizes), _ROWS)), 1)]
-    return np.flatnonzero(np.isin(codes, taken))
+    chosen = order[: max(int(np.searchsorted(np.cumsum(sizes), _ROWS)), 1)]
+    return np.flatnonzero(np.isin(codes, chosen))
 
 
 def _require_units(sample: Sample, units: int) -> None:
-    """Rows, or clusters, and classes enough for a large-sample law."""
+    """Refuse too few rows, clusters or classes for a large-sample test."""
     least, what = 2 * _ROWS_PER_DIRECTION, "rows"
     if sample.groups is not None:
         least, what = 2 * _CLUSTERS_PER_DIRECTION, "clusters"
@@ -160,7 +160,7 @@ def _require_units(sample: Sample, units: int) -> None:
 
 
 def _drop_determined(columns: FloatArray, basis: FloatArray, weight: FloatArray) -> FloatArray:
-    """Directions, freed of the basis; those that the aggregate determines, up to what a spline misses, are dropped."""
+    """Residuals of the directions; those that the aggregate determines, up to what a spline misses, are dropped."""
     right, _ = regress_out(columns, basis, weight)
     return right[:, np.square(right).mean(axis=0) > _DETERMINED * np.square(columns).mean(axis=0)]
 
@@ -184,17 +184,17 @@ def _make_result(statistic: float, df: int, clusters: int | None, n: int) -> Tes
 
 
 def _make_directions(sample: Sample, most: int) -> FloatArray:
-    """What members may know beyond the aggregate: their level, and what they disagree about."""
+    """What members may know beyond the aggregate: their level and their disagreement."""
     eta = np.stack([law_logits(law) for law in sample.predictions.values()])
     eta = eta[..., 1:] - eta[..., :1] if eta.ndim == 3 else eta[..., None]
     mean = eta.mean(axis=0)
     level = _standardize(mean)
     apart = np.moveaxis(eta - mean, 0, 1).reshape(eta.shape[1], -1)
     frame, size, _ = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
-    kept = _standardize(frame[:, size > 1e-10 * max(float(size[0]), TINY)] if size[0] > 1e-12 else frame[:, :0])
+    disagreement = _standardize(frame[:, size > 1e-10 * max(float(size[0]), TINY)] if size[0] > 1e-12 else frame[:, :0])
     parts = [level, level**2]
-    for j in range(kept.shape[1]):
-        d = kept[:, [j]]
+    for j in range(disagreement.shape[1]):
+        d = disagreement[:, [j]]
         parts += [d, d**2, d**3, d * level[:, :1]]
     return _standardize(np.concatenate(parts, axis=1)[:, :most])
 
@@ -207,7 +207,7 @@ def _standardize(columns: FloatArray) -> FloatArray:
 
 
 def _quadratic_form(total: FloatArray, covariance: FloatArray) -> tuple[float, int]:
-    """The quadratic form of a sum in the inverse of its covariance, on the directions in which there is any."""
+    """The quadratic form of a sum in the inverse of its covariance, in the directions with variance."""
     if total.size == 0:
         return 0.0, 0
     scale, values, axes = scaled_axes(covariance, 1e-8, 1e-9)

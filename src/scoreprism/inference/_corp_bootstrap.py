@@ -1,4 +1,4 @@
-"""The bootstrap of CORP, exact: every replicate refits the isotonic law, and none of them sorts again."""
+"""The bootstrap of CORP: every replicate refits the isotonic regression exactly, without another sort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count
 from scoreprism._core.resampling import Streams, replicate
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, frozen
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, freeze
 from scoreprism._document.result import TermTable
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_count
@@ -19,9 +19,9 @@ from scoreprism._kernels import ranked as _ranked
 from scoreprism._kernels.ranked import Kernel, Ranked, Sums, sums_of_draws
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism._parameters import described
+from scoreprism._sample.cells import block_losses
 from scoreprism._sample.sample import Sample
-from scoreprism.decomposition import Decomposition
-from scoreprism.decomposition._classical import CorpChain, corp_losses
+from scoreprism.decomposition import Decomposition, corp_decomposition
 from scoreprism.losses import ProperLoss
 
 
@@ -137,7 +137,7 @@ def corp_bootstrap(
     n_jobs: int | None = None,
 ) -> CorpBootstrap:
     """
-    Bootstrap of CORP: rows are drawn with repetition and the isotonic law is refitted, exactly, every time.
+    Bootstrap of CORP: rows are drawn with replacement, and the isotonic regression is refitted exactly each time.
 
     Rows are ranked once. A replicate is a vector of counts, under which isotonic regression pools a run of events
     followed by non-events in any case, so that it works on sums. With numba (``pip install "scoreprism[fast]"``)
@@ -170,24 +170,24 @@ def corp_bootstrap(
     True
     """
     sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
-    estimate = CorpChain(sample).decompose(loss, "difference", clip=clip)
+    estimate = corp_decomposition(sample, loss=loss, clip=clip)
     count = parse_count(n_resamples, "n_resamples", 2)
     streams = Streams.of(random_state)
-    score = as_vector(sample.prediction)  # clipping moves the laws that are judged, not their order
+    score = as_vector(sample.prediction)  # clipping moves the evaluated probabilities, not their order
     losses = estimate.loss.evaluate(score if estimate.clip is None else clip_law(score, estimate.clip), sample.y)
     ranked = Ranked.of(score, sample.y, losses, sample.weight)
-    compiled = _ranked.available() and count * ranked.n >= _ranked.WORTH_LOADING
+    compiled = _ranked.has_numba() and count * ranked.n >= _ranked.WORTH_LOADING
 
-    def some(block: range) -> FloatArray:  # compiled sums have a workspace, of which every thread needs its own
+    def evaluate(block: range) -> FloatArray:  # every thread needs its own workspace of compiled sums
         sums: Kernel = _ranked.compiled_sums(ranked) if compiled else partial(sums_of_draws, ranked)
-        return np.array([_terms(sums(streams(b)), estimate) for b in block])
+        return np.array([_find_terms(sums(streams(b)), estimate) for b in block])
 
-    replicates = replicate(some, count, n_jobs)
-    return CorpBootstrap(estimate.names, estimate._backend, estimate, frozen(replicates))
+    replicates = replicate(evaluate, count, n_jobs)
+    return CorpBootstrap(estimate.names, estimate._backend, estimate, freeze(replicates))
 
 
-def _terms(sums: Sums, estimate: Decomposition) -> tuple[float, float, float]:
+def _find_terms(sums: Sums, estimate: Decomposition) -> tuple[float, float, float]:
     """Reliability, resolution and uncertainty from the sums of a resample."""
     total, weight, events = sums
-    isotonic, constant = corp_losses(estimate.loss, weight, events, estimate.clip)
+    isotonic, constant = block_losses(estimate.loss, weight, events, estimate.clip)
     return total / float(weight.sum()) - isotonic, constant - isotonic, constant

@@ -1,4 +1,4 @@
-"""grouping_test: does the score lose information that is in the features?"""
+"""grouping_test: whether the score loses information of the features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix,
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import LevelTask
-from scoreprism._fitting.learners import ShiftLearner
+from scoreprism._fitting.parse_learners import ShiftLearner
 from scoreprism._fitting.score_basis import regress_out, score_basis
 from scoreprism._kernels.term_intervals import tail
 from scoreprism._learners.members import Task, mix_laws, observed_probabilities
@@ -25,7 +25,7 @@ from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
 from scoreprism.references import StackedReference
 
-#: Learners of the direction in which the features are said to matter.
+#: Learners of the direction in which the features seem to matter.
 DIRECTION = ("polynomial", "offset-boosting")
 
 _HYPOTHESIS = "the features add nothing to the score: P(Y | S, X) = P(Y | S)"
@@ -49,9 +49,9 @@ def grouping_test(
     Test whether the features say more about the outcome than the score does; the hypothesis is grouping = 0.
 
     ``"projected-covariance"`` (Lundborg et al.): on one half of the rows a direction h(S, X) is learned in which
-    outcomes seem to depend on the features beyond the score; on the other half the covariance of Y and h, both freed
+    outcomes seem to depend on the features beyond the score; on the other half the covariance of Y and h, both cleared
     of what the score explains, is compared with its standard error. ``"bootstrap"`` uses all rows: the gain of a
-    cross-fitted regression on the features over Ĉ, beside the same from outcomes drawn from Ĉ(S).
+    cross-fitted regression on the features over Ĉ, compared with its gain on outcomes drawn from Ĉ(S).
 
     Parameters
     ----------
@@ -91,27 +91,27 @@ def grouping_test(
     return TestResult(statistic, pvalue, chosen, _HYPOTHESIS, sample.n_held, draws, about="Grouping")
 
 
-def _features(fit: ChainFit) -> Features:
+def _get_features(fit: ChainFit) -> Features:
     level = fit.levels[0]
     if not isinstance(level, LevelTask) or not isinstance(level.known, Features):
         refuse("`X` must be a table of features", type(level).__name__, "Pass columns, not probabilities.")
     return level.known
 
 
-def _projected_covariance(
+def _test_projected_covariance(
     fit: ChainFit, rng: np.random.Generator, _count: int, _n_jobs: int | None
 ) -> tuple[float, float, int]:
     """One split: learn a direction on half of the rows, test it on the others."""
-    data, features = fit.rows, _features(fit)
+    data, features = fit.rows, _get_features(fit)
     assert fit.partitions is not None  # noqa: S101 - folds are random
-    held = fit.partitions.held  # in an order of their own: halves belong to rows, not to their places
-    order = rng.permutation(held.size)
-    learn, judge = held[np.sort(order[: order.size // 2])], held[np.sort(order[order.size // 2 :])]
+    rows = fit.partitions.held  # in a canonical order, so that halves do not depend on the order of the data
+    order = rng.permutation(rows.size)
+    learn, judge = rows[np.sort(order[: order.size // 2])], rows[np.sort(order[order.size // 2 :])]
     for rows in (learn, judge):
         if rows.size < 20 or np.unique(data.codes[rows]).size < 2:
             got = f"{rows.size} rows of {np.unique(data.codes[rows]).size} classes"
             refuse("each half of the rows must hold 20 of them and two classes", got, "Pass more rows.")
-    h = _direction(fit, features, learn, judge, rng)
+    h = _learn_direction(fit, features, learn, judge, rng)
     weight = np.ones(judge.size) if data.weight is None else data.weight[judge]
     basis = score_basis(data.score[judge])
     outcome = data.codes[judge, None] if data.k == 2 else one_hot(data.codes[judge], data.k)
@@ -124,10 +124,10 @@ def _projected_covariance(
     return z, tail(z), 0
 
 
-def _direction(
+def _learn_direction(
     fit: ChainFit, features: Features, learn: IntArray, judge: IntArray, rng: np.random.Generator
 ) -> FloatArray:
-    """What learners that start from the calibrated score add to it, by features, on rows they have not seen."""
+    """What learners add to the calibrated score by the features, on rows they were not fitted on."""
     data = fit.rows
     map_ = fit.maps[0].fit(data.part(learn))
     weight = None if data.weight is None else data.weight[learn]
@@ -136,12 +136,12 @@ def _direction(
     laws = StackedReference(DIRECTION).fit_members(task, rng)(features.part(judge), base)
     added = mix_laws(laws, np.full(len(laws), 1.0 / len(laws))) - base
     spread = base * (1.0 - base)
-    step: FloatArray = added / np.maximum(spread, 1e-3)  # as if on the scale of logits: rare classes count as well
+    step: FloatArray = added / np.maximum(spread, 1e-3)  # roughly on the logit scale, so that rare classes count
     return step[:, None] if step.ndim == 1 else step
 
 
-def _gain(fit: ChainFit, codes: IntArray) -> float:
-    """Gain of the features over Ĉ, cross-fitted, for outcomes of one's own."""
+def _measure_gain(fit: ChainFit, codes: IntArray) -> float:
+    """Cross-fitted gain of the features over Ĉ for given outcomes."""
     again = replace(fit, rows=replace(fit.rows, codes=codes), sample=replace(fit.sample, y=codes))
     fitted, _ = again.fit_score()
     law = again.fit_levels(fitted)[0].law
@@ -149,26 +149,28 @@ def _gain(fit: ChainFit, codes: IntArray) -> float:
     return float(np.average(gain, weights=fit.rows.weight))
 
 
-def _bootstrap(fit: ChainFit, rng: np.random.Generator, count: int, n_jobs: int | None) -> tuple[float, float, int]:
-    """Outcomes drawn from Ĉ(S), to which features add nothing; in one partition, as every draw is fitted anew."""
+def _test_bootstrap(
+    fit: ChainFit, rng: np.random.Generator, count: int, n_jobs: int | None
+) -> tuple[float, float, int]:
+    """Compare with outcomes drawn from Ĉ(S), to which features add nothing; one partition, as each draw is refitted."""
     assert fit.partitions is not None  # noqa: S101 - folds are random
-    maps = [one for one in fit.maps if not isinstance(one, ShiftLearner)]  # those that are fitted to rows alone
+    maps = [one for one in fit.maps if not isinstance(one, ShiftLearner)]  # only maps that are fitted to rows
     fit = replace(fit, maps=maps, partitions=fit.partitions.first(1), repeats=1)
     data, mixture = fit.rows, fit.fit_score()[1].mixture
-    assert mixture is not None  # noqa: S101 - it was just made
+    assert mixture is not None  # noqa: S101 - just fitted
     share = mixture.shares.mean(axis=(0, 1))
     law = as_matrix(mix_laws([one.fit(data)(data.score) for one in maps], share))
     streams = rng.spawn(count)
 
     def draw(number: int) -> float:
-        return _gain(fit, draw_classes(streams[number], law))
+        return _measure_gain(fit, draw_classes(streams[number], law))
 
-    observed = _gain(fit, data.codes)
-    drawn = np.array(list(run_all(draw, range(count), n_jobs, "grouping test")))
-    return observed, float(1 + (drawn >= observed).sum()) / (count + 1), count
+    observed = _measure_gain(fit, data.codes)
+    gains = np.array(list(run_all(draw, range(count), n_jobs, "grouping test")))
+    return observed, float(1 + (gains >= observed).sum()) / (count + 1), count
 
 
 _METHODS: dict[str, Callable[[ChainFit, np.random.Generator, int, int | None], Any]] = {
-    "projected-covariance": _projected_covariance,
-    "bootstrap": _bootstrap,
+    "projected-covariance": _test_projected_covariance,
+    "bootstrap": _test_bootstrap,
 }

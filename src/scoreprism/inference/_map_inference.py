@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.base import clone
 
 from scoreprism._calibration_test.calibration_tests import TestResult
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_flag, parse_law, plain, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_flag, parse_law, refuse, write_plain
 from scoreprism._core.frames import backend_of
 from scoreprism._core.numerics import TINY, sigmoid
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes
-from scoreprism._document.result import Drawable, Result, TermTable
+from scoreprism._document.result import Result, TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, Noted
 from scoreprism._findings.wording import write_pvalue
@@ -31,12 +31,12 @@ from scoreprism.inference._map_sandwich import PARAMETRIC, Sandwich, Scheme, mak
 from scoreprism.inference._map_summaries import MAP_SUMMARIES, Functional, MapSummary, make_rows, summarise, take_root
 from scoreprism.losses import ProperLoss, get_loss
 
-#: Fewer rows than this get a note.
+#: With fewer rows than this the result has a caution.
 _FEW = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MapBand(Drawable, Result):
+class MapBand(Result):
     """
     Recalibrated probabilities with pointwise intervals.
 
@@ -85,8 +85,8 @@ class MapBand(Drawable, Result):
             Ready for JSON.
         """
         columns = {name: getattr(self, name).tolist() for name in ("score", "calibrated", "low", "high")}
-        plain: dict[str, Any] = encode(columns | {"confidence_level": self.confidence_level})
-        return plain
+        encoded: dict[str, Any] = encode(columns | {"confidence_level": self.confidence_level})
+        return encoded
 
     def _columns(self) -> dict[str, list[Any]]:
         columns: dict[str, Any] = {}
@@ -104,7 +104,7 @@ class MapBand(Drawable, Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MapInference(Drawable, Noted, TermTable):
+class MapInference(Noted, TermTable):
     """
     A parametric recalibration map with standard errors.
 
@@ -173,12 +173,12 @@ class MapInference(Drawable, Noted, TermTable):
     @property
     def terms(self) -> dict[str, float]:
         """Estimates of the parameters."""
-        return dict(zip(self.names, self._shown(self._scheme.theta).tolist(), strict=True))
+        return dict(zip(self.names, self._report_parameters(self._scheme.theta).tolist(), strict=True))
 
     @property
     def std_errors(self) -> dict[str, float]:
         """Standard errors, from the sandwich."""
-        return dict(zip(self.names, self._errors(self._sandwich.robust).tolist(), strict=True))
+        return dict(zip(self.names, self._find_errors(self._sandwich.robust).tolist(), strict=True))
 
     def interval(self, name: str, confidence_level: float | None = None) -> Interval:
         """
@@ -198,8 +198,8 @@ class MapInference(Drawable, Noted, TermTable):
         """
         i = self.names.index(parse_choice(name, self.names, "name"))
         confidence = self.confidence_level if confidence_level is None else parse_confidence(confidence_level)
-        half = self._quantile(confidence) * math.sqrt(self._sandwich.robust[i, i])
-        ends = self._shown(self._scheme.theta[i] + np.array([-half, half]))
+        half = self._find_quantile(confidence) * math.sqrt(self._sandwich.robust[i, i])
+        ends = self._report_parameters(self._scheme.theta[i] + np.array([-half, half]))
         return Interval(float(ends.min()), float(ends.max()), confidence, "wald, sandwich")
 
     @cached_property
@@ -212,7 +212,7 @@ class MapInference(Drawable, Noted, TermTable):
         df = whiten.shape[1]
         statistic = float(np.sum((gap @ whiten) ** 2))
         p = chdtrc(df, statistic) if self.n_groups is None else fdtrc(df, self.n_groups - 1, statistic / df)
-        claim = ", ".join(f"{name} = {plain(v)}" for name, v in zip(self.names, self._identity, strict=True))
+        claim = ", ".join(f"{name} = {write_plain(v)}" for name, v in zip(self.names, self._identity, strict=True))
         parts = {"degrees": {"df": float(df)}}
         return TestResult(statistic, float(p), "wald", f"the map is the identity: {claim}", self.n, 0, parts)
 
@@ -245,7 +245,7 @@ class MapInference(Drawable, Noted, TermTable):
             rest /= np.maximum(1.0 - p, TINY)[:, :, None]  # the derivative of log p_k − log(1 − p_k)
             laws.append(p)
             errors.append(np.sqrt(np.maximum(np.einsum("nkp,pq,nkq->nk", rest, cov, rest, optimize=True), 0.0)))
-        p, half = np.concatenate(laws), self._quantile(confidence) * np.concatenate(errors)
+        p, half = np.concatenate(laws), self._find_quantile(confidence) * np.concatenate(errors)
         center = np.log(np.maximum(p, TINY)) - np.log(np.maximum(1.0 - p, TINY))
         low, high = sigmoid(center - half), sigmoid(center + half)
         if k == 2:
@@ -292,8 +292,8 @@ class MapInference(Drawable, Noted, TermTable):
         functional = Functional(self._scheme, self._score, self._weight, make_rows(word, chosen_loss), word == "rms")
         name = word if chosen_loss is None else f"reliability ({chosen_loss!s})"
         near = not self.test.pvalue < 1.0 - confidence
-        given = {"confidence_level": confidence, "z": self._quantile(confidence)}
-        return summarise(functional, self._sandwich, name, how, near=near, **given)
+        level: dict[str, Any] = {"confidence_level": confidence, "z": self._find_quantile(confidence)}
+        return summarise(functional, self._sandwich, name, how, near=near, **level)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -324,18 +324,18 @@ class MapInference(Drawable, Noted, TermTable):
 
     @property
     def _identity(self) -> list[float]:
-        return list(self._shown(self._scheme.identity).tolist())
+        return list(self._report_parameters(self._scheme.identity).tolist())
 
-    def _shown(self, theta: FloatArray) -> FloatArray:
-        """Parameters as they are reported: T instead of −log T."""
+    def _report_parameters(self, theta: FloatArray) -> FloatArray:
+        """Reported parameters: T instead of −log T."""
         return np.exp(-theta) if self._scheme.log else theta
 
-    def _errors(self, covariance: FloatArray) -> FloatArray:
+    def _find_errors(self, covariance: FloatArray) -> FloatArray:
         errors: FloatArray = np.sqrt(np.diag(covariance))
-        return errors * self._shown(self._scheme.theta) if self._scheme.log else errors
+        return errors * self._report_parameters(self._scheme.theta) if self._scheme.log else errors
 
-    def _quantile(self, confidence_level: float) -> float:
-        """Normal; Student's with G − 1 degrees of freedom for G clusters."""
+    def _find_quantile(self, confidence_level: float) -> float:
+        """Normal quantile, or Student's with G − 1 degrees of freedom for G clusters."""
         if self.n_groups is None:
             return quantile(confidence_level, two_sided=True)
         from scipy.special import stdtrit
@@ -348,7 +348,7 @@ class MapInference(Drawable, Noted, TermTable):
             "parameter": list(self.names),
             "estimate": list(self.terms.values()),
             "std_error": list(self.std_errors.values()),
-            "model_std_error": self._errors(self._sandwich.model).tolist(),
+            "model_std_error": self._find_errors(self._sandwich.model).tolist(),
             "low": [end.low for end in ends],
             "high": [end.high for end in ends],
             "identity": self._identity,
@@ -386,7 +386,7 @@ def map_inference(
     ----------
     calibrator : str or Calibrator
         "platt", "temperature", "beta", "vector-scaling", "matrix-scaling", "dirichlet" or "polynomial", or such a
-        calibrator: fitted here, or already fitted on these very rows.
+        calibrator: fitted here, or already fitted on the same rows.
     y_proba : array-like of shape (n,) or (n, K), optional
         Probabilities from a model that was not fitted on these rows; omit with a Sample.
     groups : array-like of shape (n,), optional
@@ -420,11 +420,11 @@ def map_inference(
     sample = Sample.of(
         y_true, y_proba, sample_weight=sample_weight, groups=groups, pos_label=pos_label, classes=classes
     )
-    data, clusters = _rows_of_sample(sample)
+    data, clusters = _get_rows(sample)
     fitted = chosen
     if not chosen.__sklearn_is_fitted__():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreOrderWarning)  # the sample has said it
+            warnings.simplefilter("ignore", ScoreOrderWarning)  # `Sample` has warned already
             fitted = clone(chosen).fit(data.score, data.codes, data.weight)
     if len(fitted.classes_) != data.k:
         what = f"{len(fitted.classes_)} classes and {data.k} in y_proba"
@@ -464,8 +464,8 @@ def _require_parametric(chosen: Calibrator) -> None:
         refuse("`calibrator` must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
 
 
-def _rows_of_sample(sample: Sample) -> tuple[FitRows, Any]:
-    """The rows, two classes as a vector, with weights that count as rows; and the groups among them."""
+def _get_rows(sample: Sample) -> tuple[FitRows, Any]:
+    """The rows (two classes as a vector, weights that count as rows) and their groups."""
     law, groups = sample.prediction, sample.groups
     if groups is not None:
         groups = np.unique(groups, return_inverse=True)[1]
@@ -476,7 +476,7 @@ def _rows_of_sample(sample: Sample) -> tuple[FitRows, Any]:
 
 
 def _require_overlap(calibrator: Calibrator) -> None:
-    """Separated classes have no maximum, and no standard errors."""
+    """Refuse separated classes, for which the likelihood has no maximum."""
     if getattr(calibrator, "separated_", False):
         refuse(
             "standard errors of a map must have classes that overlap, because parameters are infinite otherwise",

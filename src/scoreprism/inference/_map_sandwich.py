@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.checks import abbreviate, refuse, write_plain
 from scoreprism._core.numerics import TINY, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, one_hot
 from scoreprism._findings.finding import Finding
@@ -26,9 +26,9 @@ from scoreprism.calibrators import (
     VectorScalingCalibrator,
 )
 
-#: Numbers of a design that are held at a time.
+#: Numbers of a design in memory at a time.
 _HELD = 1 << 21
-#: |log T| of a temperature that is at its bound.
+#: |log T| from which a temperature counts as at its bound.
 _FARTHEST = np.log(0.99e6)
 
 
@@ -37,7 +37,7 @@ class Design:
     """
     Log-odds η that are linear in the parameters, shape (n, K).
 
-    Link i says that the parameter `links[i, 2]` is the weight of the feature `links[i, 0]` in the class `links[i, 1]`.
+    Parameter `links[i, 2]` is the weight of feature `links[i, 0]` in class `links[i, 1]`.
     """
 
     features: Callable[[FloatArray], FloatArray]  # from scores to a table of shape (n, m)
@@ -60,7 +60,7 @@ class Design:
         return derivatives
 
 
-def _line_design(chart: Chart, columns: tuple[str, ...]) -> Design:
+def _make_line_design(chart: Chart, columns: tuple[str, ...]) -> Design:
     """Two classes: functions of the logit of the score; the first class has η = 0."""
     number = np.arange(len(columns))
     return Design(partial(_line_features, chart, columns), np.stack([number, np.ones_like(number), number], axis=1), 2)
@@ -82,18 +82,18 @@ _COLUMNS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-def _tempered_design(low: float, k: int) -> Design:
-    """Log-probabilities, all multiplied by one number."""
+def _make_tempered_design(low: float, k: int) -> Design:
+    """Log-probabilities, all multiplied by one parameter."""
     number = np.arange(k)
     return Design(partial(_softmax_features, "log", low), np.stack([number, number, np.zeros_like(number)], axis=1), k)
 
 
-def _softmax_design(features: str, low: float, shape: tuple[int, int], *, diagonal: bool) -> Design:
-    """Features and a constant with a weight for every class, or (diagonal) each class its own feature."""
+def _make_softmax_design(features: str, low: float, shape: tuple[int, int], *, diagonal: bool) -> Design:
+    """Features and a constant with weights for every class, or (diagonal) one feature for each class."""
     feature, k = np.indices(shape).reshape(2, -1)
     if diagonal:
-        kept = (feature == k) | (feature == shape[0] - 1)
-        feature, k = feature[kept], k[kept]
+        own = (feature == k) | (feature == shape[0] - 1)
+        feature, k = feature[own], k[own]
     links = np.stack([feature, k, np.arange(k.size)], axis=1)
     return Design(partial(_softmax_features, features, low), links, shape[1])
 
@@ -148,27 +148,31 @@ def make_scheme(calibrator: Calibrator, data: FitRows, labels: tuple[str, ...]) 
     fitted: Any = calibrator.map_
     if isinstance(calibrator, PlattCalibrator):
         theta = np.array([calibrator.intercept_, calibrator.slope_])
-        return _free(("intercept", "slope"), theta, [0.0, 1.0], _line_design(fitted.chart, ("one", "logit")))
+        return _make_free_scheme(
+            ("intercept", "slope"), theta, [0.0, 1.0], _make_line_design(fitted.chart, ("one", "logit"))
+        )
     if isinstance(calibrator, TemperatureCalibrator):
-        design = _line_design(fitted.chart, ("logit",)) if data.k == 2 else _tempered_design(fitted.low, data.k)
+        design = (
+            _make_line_design(fitted.chart, ("logit",)) if data.k == 2 else _make_tempered_design(fitted.low, data.k)
+        )
         theta = np.array([-np.log(calibrator.temperature_)])
         if not abs(theta[0]) < _FARTHEST:
             refuse(
                 "a temperature with a standard error must be inside its bounds, 1e-6 to 1e6",
-                plain(calibrator.temperature_),
+                write_plain(calibrator.temperature_),
                 "Are these the scores of the other class? A map with a slope, such as Platt's, can turn them around.",
             )
-        return _free(("temperature",), theta, [0.0], design, log=True)
+        return _make_free_scheme(("temperature",), theta, [0.0], design, log=True)
     if isinstance(calibrator, BetaCalibrator):
-        return _beta(calibrator, fitted)
-    return _softmax(calibrator, fitted, data, labels)
+        return _make_beta_scheme(calibrator, fitted)
+    return _make_softmax_scheme(calibrator, fitted, data, labels)
 
 
 #: Maps with standard errors by M-estimation.
 PARAMETRIC = ("platt", "temperature", "beta", "vector-scaling", "matrix-scaling", "dirichlet", "polynomial")
 
 
-def _free(
+def _make_free_scheme(
     names: tuple[str, ...],
     theta: FloatArray,
     identity: list[float],
@@ -181,8 +185,8 @@ def _free(
     return Scheme(names, theta, np.array(identity), np.zeros(theta.size), design, log, findings)
 
 
-def _beta(calibrator: BetaCalibrator, fitted: Any) -> Scheme:
-    """Coefficients at their bound 0 are left out: they have no standard error."""
+def _make_beta_scheme(calibrator: BetaCalibrator, fitted: Any) -> Scheme:
+    """The scheme of a beta map, without coefficients at their bound 0, which have no standard error."""
     curve = fitted.curve
     if calibrator.parameters == "am":
         table = {"a": ("logit", curve.a, 1.0), "c": ("one", curve.c, 0.0)}
@@ -192,15 +196,17 @@ def _beta(calibrator: BetaCalibrator, fitted: Any) -> Scheme:
         table = {"a": ("log", curve.a, 1.0), "b": ("log-rest", curve.b, 1.0), "c": ("one", curve.c, 0.0)}
     bound = [name for name, (_, value, _) in table.items() if name != "c" and value == 0.0]
     free = {name: entry for name, entry in table.items() if name not in bound}
-    findings = (Finding("assumption", subject=listed(bound), facts={"of": "at_bound"}),) if bound else ()
+    findings = (Finding("assumption", subject=abbreviate(bound), facts={"of": "at_bound"}),) if bound else ()
     columns, values, identity = zip(*free.values(), strict=True) if free else ((), (), ())
     if not free:
         refuse("a beta map must have a parameter inside its bounds", "all at 0", "Use Platt's map.")
-    return _free(tuple(free), np.array(values), list(identity), _line_design(fitted.chart, columns), findings=findings)
+    return _make_free_scheme(
+        tuple(free), np.array(values), list(identity), _make_line_design(fitted.chart, columns), findings=findings
+    )
 
 
-def _softmax(calibrator: Any, fitted: Any, data: FitRows, labels: tuple[str, ...]) -> Scheme:
-    """Vector, matrix, Dirichlet and polynomial maps: a ridge around the identity."""
+def _make_softmax_scheme(calibrator: Any, fitted: Any, data: FitRows, labels: tuple[str, ...]) -> Scheme:
+    """The scheme of vector, matrix, Dirichlet and polynomial maps, with a ridge around the identity."""
     weights: FloatArray = fitted.weights
     k = weights.shape[1]
     start = np.zeros(weights.shape)
@@ -210,14 +216,14 @@ def _softmax(calibrator: Any, fitted: Any, data: FitRows, labels: tuple[str, ...
         theta = np.r_[np.diag(weights[:-1]), weights[-1]]
         names = tuple(f"{what} {label}" for what in ("slope", "intercept") for label in labels)
         ridge = np.full(theta.size, float(calibrator.ridge))
-        design = _softmax_design(fitted.features, fitted.low, (k + 1, k), diagonal=True)
+        design = _make_softmax_design(fitted.features, fitted.low, (k + 1, k), diagonal=True)
         return Scheme(names, theta, np.r_[np.ones(k), np.zeros(k)], ridge, design, findings=ridged)
     rows = [*(f"weight {i + 1}" for i in range(len(weights) - 1)), "intercept"]
     if len(weights) == k + 1:
         rows = [*(f"weight {label}" for label in labels), "intercept"]
     names = tuple(f"{row} → {label}" for row in rows for label in labels)
     ridge = calibrator._ridges(start, data).ravel()
-    design = _softmax_design(fitted.features, fitted.low, weights.shape, diagonal=False)
+    design = _make_softmax_design(fitted.features, fitted.low, weights.shape, diagonal=False)
     growing = isinstance(calibrator, DirichletCalibrator)
     return Scheme(names, weights.ravel(), start.ravel(), ridge, design, findings=ridged, growing=growing)
 
@@ -245,7 +251,7 @@ class Sandwich:
 
 
 def find_targets(calibrator: Calibrator, data: FitRows) -> tuple[FloatArray, FloatArray | None]:
-    """What the map was fitted to, shape (n, K), and the derivative of Platt's targets by the share of events."""
+    """Targets of the fit, shape (n, K), and the derivative of Platt's targets by the share of events."""
     if not getattr(calibrator, "smooth_targets", False):
         return one_hot(data.codes, data.k), None
     total = data.total
@@ -257,7 +263,7 @@ def find_targets(calibrator: Calibrator, data: FitRows) -> tuple[FloatArray, Flo
 def make_sandwich(
     scheme: Scheme, calibrator: Calibrator, data: FitRows, clusters: IntArray | None, *, small_sample: bool
 ) -> Sandwich:
-    """A⁻¹ B A⁻¹, with B from the rows or clusters, and from the model; A has the ridge in it."""
+    """A⁻¹ B A⁻¹, with B from the rows or clusters, and from the model; A includes the ridge."""
     weight = np.ones(data.codes.size) if data.weight is None else data.weight
     targets, moving = find_targets(calibrator, data)
     p = scheme.theta.size
@@ -271,7 +277,7 @@ def make_sandwich(
         meat += (flat * (w[:, None] ** 2 * law).reshape(-1, 1)).T @ flat
         if moving is not None:
             drift += (w * moving[part]) @ design[:, 1]
-    inverse = _inverse(bread, data)
+    inverse = _invert(bread, data)
     _require_solved(inverse @ (rows.sum(axis=0) - scheme.ridge * (scheme.theta - scheme.identity)), inverse, calibrator)
     if scheme.growing:
         rows -= (weight / weight.sum())[:, None] * rows.sum(axis=0)
@@ -280,21 +286,21 @@ def make_sandwich(
     sandwich = Sandwich(rows @ inverse, inverse, inverse @ meat @ inverse, 1.0, clusters)
     influence = sandwich.gather(sandwich.influence)
     scale = np.sqrt(np.maximum(np.diag(meat), TINY))
-    seen = int(np.linalg.matrix_rank(meat / np.outer(scale, scale), tol=1e-9, hermitian=True))  # of redundant ones
+    rank = int(np.linalg.matrix_rank(meat / np.outer(scale, scale), tol=1e-9, hermitian=True))  # some are redundant
     units = influence.shape[0]
-    if units <= seen:  # fewer than that cannot show how the parameters vary together
+    if units <= rank:  # too few to estimate the covariance of the parameters
         what = "rows" if clusters is None else "groups"
-        refuse(f"{what} must be more than parameters", f"{units} {what} and {seen} parameters", "Pass more of them.")
-    factor = _factor(weight.size, seen, None if clusters is None else units) if small_sample else 1.0
+        refuse(f"{what} must be more than parameters", f"{units} {what} and {rank} parameters", "Pass more of them.")
+    factor = _find_factor(weight.size, rank, None if clusters is None else units) if small_sample else 1.0
     return Sandwich(sandwich.influence, factor * influence.T @ influence, sandwich.model, factor, clusters)
 
 
-def _factor(n: int, p: int, groups: int | None) -> float:
+def _find_factor(n: int, p: int, groups: int | None) -> float:
     """n/(n − p) for rows (HC1); G/(G − 1) · (n − 1)/(n − p) for G clusters."""
     return n / (n - p) if groups is None else groups / (groups - 1) * (n - 1) / (n - p)
 
 
-def _inverse(bread: FloatArray, data: FitRows) -> FloatArray:
+def _invert(bread: FloatArray, data: FitRows) -> FloatArray:
     scale = np.sqrt(np.maximum(np.diag(bread), TINY))
     values, vectors = np.linalg.eigh(bread / np.outer(scale, scale))
     if not values[0] > 1e-12 * values[-1]:
@@ -308,11 +314,11 @@ def _inverse(bread: FloatArray, data: FitRows) -> FloatArray:
 
 
 def _require_solved(step: FloatArray, inverse: FloatArray, calibrator: Calibrator) -> None:
-    """A map must solve its equation on the rows at hand: otherwise it was fitted on others."""
+    """Refuse a map that does not solve its equation on these rows: it was fitted on others."""
     far = float(np.max(np.abs(step) / np.sqrt(np.diag(inverse))))
     if far > 1e-3:
         refuse(
             "a fitted calibrator must come with the rows it was fitted on",
-            f"a {type(calibrator).__name__} that is {plain(far)} standard errors away from its fit on these rows",
+            f"a {type(calibrator).__name__} that is {write_plain(far)} standard errors away from its fit on these rows",
             "Pass those rows, or an unfitted calibrator.",
         )

@@ -1,4 +1,4 @@
-"""Summaries of how far a parametric map is from the identity: values, gradients, and intervals that hold near it."""
+"""Summaries of the distance of a parametric map from the identity, with intervals that also hold near it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from scoreprism.losses import ProperLoss
 
 #: Summaries by name.
 MAP_SUMMARIES = ("ici", "lcs", "rms", "reliability")
-#: Those that cannot be negative even after a correction that is not exact.
+#: Summaries that are cut at 0 because their bias correction is not exact.
 _NORMS = ("ici", "rms")
-#: Angles at which a two-parameter ellipse is looked at, and steps of the search on larger ones.
+#: Angles at which a two-parameter ellipse is evaluated, and steps of the search on larger ellipsoids.
 _ANGLES, _STEPS = 32, 12
 
-#: Rows of a summary from S and g(S), and how to get their gradients in g(S), which are not always wanted.
+#: A function of S and g(S) that returns the rows of a summary and a function for their gradients in g(S).
 Rows = Callable[[FloatArray, FloatArray], tuple[FloatArray, Callable[[], FloatArray]]]
 
 
@@ -42,7 +42,7 @@ class MapSummary(Noted, Record):
     kind : str
         Which summary it is.
     value : float
-        The estimate: plug-in minus bias. "lcs" and "reliability" may come out below 0, where there is nothing.
+        The estimate: plug-in minus bias. "lcs" and "reliability" may come out below 0 for a calibrated score.
     std_error : float
         Delta method: from the parameters and from the sampling of the scores.
     plugin : float
@@ -139,7 +139,7 @@ class Functional:
     rows: Rows
     root: bool
 
-    def look(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Value, gradient in the parameters, and the rows."""
         total = float(self.weight.sum())
         law = as_matrix(self.score)
@@ -164,15 +164,15 @@ class Functional:
 
 
 def measure_spread(functional: Functional, sandwich: Sandwich, theta: FloatArray) -> tuple[float, float, float]:
-    """Value, total variance, and the part of it that the parameters alone do not make."""
-    value, slope, rows = functional.look(theta)
+    """Value, total variance, and the part of it that does not come from the parameters alone."""
+    value, slope, rows = functional.evaluate(theta)
     sampled = sandwich.gather(functional.weight * (rows - value) / functional.weight.sum())
     fitted = sandwich.gather(sandwich.influence @ slope)
     total = sandwich.factor * float((sampled + fitted) @ (sampled + fitted))
     return value, total, max(total - sandwich.factor * float(fitted @ fitted), 0.0)
 
 
-def noise_bias(functional: Functional, theta: FloatArray, root: FloatArray, value: float) -> float:
+def find_noise_bias(functional: Functional, theta: FloatArray, root: FloatArray, value: float) -> float:
     """Mean over normal parameters minus the value: exact for quadratic summaries (2p points, cubature of degree 3)."""
     steps = math.sqrt(root.shape[1]) * root.T
     return float(np.mean([functional.value(theta + sign * step) for step in steps for sign in (1.0, -1.0)]) - value)
@@ -193,15 +193,15 @@ def find_extremes(functional: Functional, theta: FloatArray, root: FloatArray, r
 
 
 def _search(functional: Functional, theta: FloatArray, root: FloatArray, radius: float) -> tuple[float, float]:
-    """Up and down the gradient on the sphere, from the gradient at the centre and the axes."""
-    slope = root.T @ functional.look(theta)[1]
+    """Follow the gradient up and down the sphere, from its direction at the centre and from the axes."""
+    slope = root.T @ functional.evaluate(theta)[1]
     ends = []
     for sign in (-1.0, 1.0):
         best = []
         for start in (slope, *np.eye(root.shape[1])[-2:], *-np.eye(root.shape[1])[-2:]):
             u = sign * start / max(float(np.linalg.norm(start)), TINY)
             for _ in range(_STEPS):
-                value, gradient, _ = functional.look(theta + radius * root @ u)
+                value, gradient, _ = functional.evaluate(theta + radius * root @ u)
                 best.append(value)
                 step = u + sign * (root.T @ gradient) / max(float(np.linalg.norm(root.T @ gradient)), TINY)
                 u, before = step / max(float(np.linalg.norm(step)), TINY), u
@@ -214,7 +214,7 @@ def _search(functional: Functional, theta: FloatArray, root: FloatArray, radius:
 def summarise(
     functional: Functional, sandwich: Sandwich, name: str, how: str, *, confidence_level: float, z: float, near: bool
 ) -> MapSummary:
-    """Estimate and interval, where z is the quantile of the level and `near` that the identity is not rejected."""
+    """Estimate and interval; z is the quantile of the level, `near` whether the identity is not rejected."""
     theta = functional.scheme.theta
     with np.errstate(invalid="ignore", divide="ignore"):
         plugin, variance, sampling = measure_spread(functional, sandwich, theta)
@@ -230,7 +230,7 @@ def summarise(
         least, most = find_extremes(functional, theta, root, z)
         low = 0.0 if near else plugin - math.hypot(plugin - min(least, plugin), z * math.sqrt(sampling))
         high = plugin + math.hypot(max(most, plugin) - plugin, z * math.sqrt(sampling))
-    bias = noise_bias(functional, theta, root, plugin)
+    bias = find_noise_bias(functional, theta, root, plugin)
     value = max(plugin - bias, 0.0) if name in _NORMS else plugin - bias
     ends = Interval(max(low, 0.0), high, confidence_level, how)
     return MapSummary(
@@ -246,7 +246,7 @@ def summarise(
 
 
 def _find_cautions(method: str, confidence_level: float) -> tuple[Finding, ...]:
-    """The identity map is not rejected: what that means for the interval."""
+    """Cautions on the interval if the identity map is not rejected."""
     how = "near_delta" if method == "delta" else "near_profile"
     return (Finding("assumption", confidence_level=confidence_level, facts={"of": how}),)
 
@@ -255,6 +255,6 @@ def take_root(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """R with R Rᵀ = covariance, one column per direction that varies (the largest last), and W with RᵀW = 1."""
     scale = np.sqrt(np.maximum(np.diag(covariance), TINY))[:, None]
     values, vectors = np.linalg.eigh(covariance / (scale * scale.T))
-    kept = values > 1e-9 * values[-1]
-    sizes = np.sqrt(values[kept])
-    return scale * vectors[:, kept] * sizes, vectors[:, kept] / sizes / scale
+    varies = values > 1e-9 * values[-1]
+    sizes = np.sqrt(values[varies])
+    return scale * vectors[:, varies] * sizes, vectors[:, varies] / sizes / scale

@@ -1,4 +1,4 @@
-"""How many rows it takes to see a miscalibration of a given size."""
+"""The number of rows needed to detect a miscalibration of a given size."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class SampleSize(Record):
         return [f"assumed: {text}" for text in self.assumptions]
 
     def __repr__(self) -> str:
-        shown = f"{self.n} rows show a reliability of {self.reliability:.4g} ({self.loss} loss) with probability"
+        text = f"{self.n} rows show a reliability of {self.reliability:.4g} ({self.loss} loss) with probability"
         lines = [
-            f"{shown} {self.power:g}: lower bound above 0 at confidence {self.confidence_level:g}",
+            f"{text} {self.power:g}: lower bound above 0 at confidence {self.confidence_level:g}",
             f"  standard deviation of the loss differences: {self.sd:.4g}",
         ]
         if self.n_test is not None:
@@ -153,12 +153,12 @@ def required_sample_size(
     Notes
     -----
     *Small miscalibration.* With δ = C − S and w the weight of the loss, ρ ≈ ½ E[w δ²] and σ² ≈ E[w² S(1−S) δ²]. For the
-    log loss w = 1/(S(1−S)), so σ² ≈ 2ρ whatever the scores and the direction, and :math:`n \approx 2(z_{level} +
+    log loss w = 1/(S(1−S)), so σ² ≈ 2ρ for all scores and directions, and :math:`n \approx 2(z_{level} +
     z_{power})^2/\rho`: the rule used if neither scores, base rate nor pilot are given. For the Brier loss σ² is 4ρ
     times an average of S(1−S), so at most ρ.
 
-    *Four times a test.* Under calibration the mean of the rows is not 0 but about −ρ: to ask for a positive lower bound
-    is to ask for more than a test of calibration does. The most powerful one (Neyman–Pearson, C known) separates −ρ
+    *Four times a test.* Under calibration the mean of the rows is not 0 but about −ρ: a positive lower bound requires
+    more than a test of calibration does. The most powerful one (Neyman–Pearson, C known) separates −ρ
     from +ρ and needs a quarter of the rows, `n_test`.
 
     Examples
@@ -185,14 +185,18 @@ def required_sample_size(
         got = f"power {chance:g} at confidence {confidence:g}"
         refuse("`power` must be above 1 − `confidence_level`", got, "Raise one of them.")
     if pilot is not None:
-        target, sd, name, notes = _from_pilot(pilot, reliability, loss)
+        target, sd, name, notes = _read_pilot(pilot, reliability, loss)
         n_test = None
     else:
         target = _parse_reliability(reliability)
         chosen = get_loss("log" if loss is None else loss)
         name = str(chosen)
         law = _parse_scores(y_proba, base_rate)
-        sd, n_test, notes = _local(target, chosen, z) if law is None else _from_scores(target, chosen, law, family, z)
+        sd, n_test, notes = (
+            _find_local_size(target, chosen, z)
+            if law is None
+            else _find_size_from_scores(target, chosen, law, family, z)
+        )
     n = max(2, math.ceil((sum(z) * sd / target) ** 2 - 1e-9))
     return SampleSize(n, target, sd, name, chance, confidence, n_test, (*notes, "C known; independent rows"))
 
@@ -202,11 +206,11 @@ def _parse_reliability(value: object) -> float:
 
 
 def _require_one_source(*sources: object) -> None:
-    given = [name for name, value in zip(("y_proba", "base_rate", "pilot"), sources, strict=True) if value is not None]
-    if len(given) > 1:
+    passed = [name for name, value in zip(("y_proba", "base_rate", "pilot"), sources, strict=True) if value is not None]
+    if len(passed) > 1:
         refuse(
             "at most one of `y_proba`, `base_rate` and `pilot` must be given",
-            " and ".join(given),
+            " and ".join(passed),
             "Leave the others out.",
         )
 
@@ -219,8 +223,10 @@ def _parse_scores(y_proba: ArrayLike | None, base_rate: object) -> FloatArray | 
     return None if y_proba is None else as_matrix(parse_law(y_proba, "y_proba"))
 
 
-def _local(reliability: float, loss: ProperLoss, z: tuple[float, float]) -> tuple[float, int, tuple[str, ...]]:
-    """σ² = 2ρ: the law of small miscalibration under the log loss."""
+def _find_local_size(
+    reliability: float, loss: ProperLoss, z: tuple[float, float]
+) -> tuple[float, int, tuple[str, ...]]:
+    """σ² = 2ρ, which holds for small miscalibration under the log loss."""
     if loss.name != "log":
         refuse(
             f"the {loss} loss must come with scores, because its rows vary with them",
@@ -232,14 +238,14 @@ def _local(reliability: float, loss: ProperLoss, z: tuple[float, float]) -> tupl
     return sd, n_test, ("small miscalibration, under which σ² = 2·reliability",)
 
 
-def _from_scores(
+def _find_size_from_scores(
     reliability: float, loss: ProperLoss, law: FloatArray, family: str, z: tuple[float, float]
 ) -> tuple[float, int, tuple[str, ...]]:
     """σ of the alternative that has this reliability, and the rows of the most powerful test against it."""
     calibrated, t = _find_alternative(reliability, loss, law, family)
-    sd = _moments(loss, law, calibrated, calibrated)[1]
+    sd = _find_moments(loss, law, calibrated, calibrated)[1]
     log = get_loss("log")
-    (mean, spread), (null, null_spread) = (_moments(log, law, calibrated, under) for under in (calibrated, law))
+    (mean, spread), (null, null_spread) = (_find_moments(log, law, calibrated, under) for under in (calibrated, law))
     n_test = max(2, math.ceil(((z[0] * null_spread + z[1] * spread) / (mean - null)) ** 2 - 1e-9))
     whose = "" if law.shape[1] == 2 else " of the last class"
     what = f"true log-odds{whose} are {t:.4g} above" if family == "shift" else f"true log-odds are {1 - t:.4g} times"
@@ -269,20 +275,20 @@ def _find_alternative(reliability: float, loss: ProperLoss, law: FloatArray, fam
     return change(law, t), t
 
 
-def _moments(loss: ProperLoss, law: FloatArray, calibrated: FloatArray, under: FloatArray) -> tuple[float, float]:
-    """Mean and standard deviation of ℓ(S, Y) − ℓ(C, Y) over rows and Y ~ `under`; the impossible does not count."""
+def _find_moments(loss: ProperLoss, law: FloatArray, calibrated: FloatArray, under: FloatArray) -> tuple[float, float]:
+    """Mean and standard deviation of ℓ(S, Y) − ℓ(C, Y) over rows and Y ~ `under`, without outcomes of probability 0."""
     first = second = 0.0
     for k in range(law.shape[1]):
         share = under[:, k]
-        held = share > 0.0
-        y = np.full(int(held.sum()), k)
-        difference = loss.loss(law[held], y) - loss.loss(calibrated[held], y)
-        first += float(share[held] @ difference) / law.shape[0]
-        second += float(share[held] @ difference**2) / law.shape[0]
+        possible = share > 0.0
+        y = np.full(int(possible.sum()), k)
+        difference = loss.loss(law[possible], y) - loss.loss(calibrated[possible], y)
+        first += float(share[possible] @ difference) / law.shape[0]
+        second += float(share[possible] @ difference**2) / law.shape[0]
     return first, math.sqrt(max(second - first**2, 0.0))
 
 
-def _from_pilot(
+def _read_pilot(
     pilot: Decomposition, reliability: float | None, loss: object
 ) -> tuple[float, float, str, tuple[str, ...]]:
     """Reliability, σ and the loss of a pilot; σ grows as the root of the reliability."""

@@ -1,87 +1,13 @@
-"""The number a metric returns: a float that knows its name, how it was made and its interval."""
+"""The number a metric returns: a float with its name, method and interval."""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, Self
 
 from scoreprism._core.checks import parse_confidence, parse_count, refuse
 from scoreprism._document.result import Result
-from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism.exceptions import UnavailableError
-
-#: Tail of a normal distribution beyond one standard deviation.
-ONE_SIGMA = 0.5 * math.erfc(math.sqrt(0.5))
-
-
-class Inference(ABC):
-    """Standard error and interval of an estimate, from the rows it was computed from."""
-
-    #: Whether there are ways to make an interval that `method` can name.
-    has_methods: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def std_error(self) -> float:
-        """Standard error."""
-
-    @abstractmethod
-    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        """Confidence interval."""
-
-
-def require_no_method(method: str | None) -> None:
-    """Refuse `method` for an interval that uses no resamples."""
-    if method is not None:
-        refuse("`method` must be left out for an interval without resamples", repr(method), "Leave it out.")
-
-
-class Wald(Inference):
-    """``value ± (z·se + beyond(tail))``, cut to a range; `beyond` is for what the rows cannot show."""
-
-    has_methods = False
-
-    def __init__(
-        self,
-        value: float,
-        std_error: float,
-        label: str,
-        *,
-        low: float = -math.inf,
-        high: float = math.inf,
-        beyond: Callable[[float], float] = lambda _: 0.0,
-    ) -> None:
-        self._value, self._error, self._label = value, std_error, label
-        self._low, self._high, self._beyond = low, high, beyond
-
-    @property
-    def std_error(self) -> float:
-        return math.hypot(self._error, self._beyond(ONE_SIGMA))
-
-    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        half = quantile(confidence_level, two_sided=True) * self._error + self._beyond(0.5 * (1.0 - confidence_level))
-        low, high = self._value - half, self._value + half
-        return Interval(max(low, self._low), min(high, self._high), confidence_level, self._label)
-
-
-class Absent(Inference):
-    """No interval, and why."""
-
-    def __init__(self, why: str, remedy: str) -> None:
-        self._why, self._remedy = why, remedy
-
-    def _refuse(self) -> NoReturn:
-        raise UnavailableError(f"this estimate has no interval: {self._why}. {self._remedy}")
-
-    @property
-    def std_error(self) -> float:
-        self._refuse()
-
-    def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        self._refuse()
-
+from scoreprism._kernels.estimate_intervals import Absent, Inference
+from scoreprism._kernels.term_intervals import Interval
 
 _PICKLED = Absent("it was pickled, and pickles do not carry the rows", "Ask for the interval before pickling.")
 
@@ -158,8 +84,8 @@ class Estimate(float, Result):
             Seed. Replicate b depends on it and on b alone, not on the number of replicates.
         method : {"any-shape", "scaled", "hull", "basic", "percentile"}, optional
             How resamples become an interval: "scaled" by default, "hull" for smECE. Metrics of a smoothed curve (ICI,
-            LCS, E50, E90, Emax) have "any-shape" by default, which goes by C itself; the others assume that
-            the smoother can follow C. docs/metrics.md says what they are and how often each covers.
+            LCS, E50, E90, Emax) use "any-shape" by default, which is based on C itself; the others assume that
+            the smoother can follow C. docs/metrics.md describes them and their coverage.
 
         Returns
         -------
@@ -167,8 +93,8 @@ class Estimate(float, Result):
             Its ``method`` says how it was computed.
         """
         confidence, count = parse_confidence(confidence_level), parse_count(n_resamples, "n_resamples", 2)
-        if not self._inference.has_methods:
-            require_no_method(method)
+        if method is not None and not self._inference.has_methods:
+            refuse("`method` must be left out for an interval without resamples", repr(method), "Leave it out.")
         return self._inference.interval(confidence, count, random_state, method)
 
     def to_dict(self) -> dict[str, Any]:

@@ -24,11 +24,11 @@ from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._kernels.bins import even_codes
 from scoreprism._kernels.isotonic import pool_ties
-from scoreprism._kernels.local_regression import LocalRegression, _neighbours
+from scoreprism._kernels.local_regression import LocalRegression, _pool_neighbours
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreOrderWarning, ScoreprismWarning
-from scoreprism.metrics._rows import Rows, Units, one_vs_rest, top_label
+from scoreprism.metrics._rows import Rows, Units, pick_top_label, split_classes
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class GapCurve(ABC):
     """Gaps as a function of the weights of the rows."""
 
     rows: Rows
-    label: str  # what the curve is, in words
+    label: str  # description of the curve
 
     @abstractmethod
     def exact(self) -> Profile:
@@ -58,9 +58,9 @@ class GapCurve(ABC):
         """What is resampled."""
         return self.rows.units
 
-    def missing(self, tail: float) -> float:
-        """How far, in Σ m|change|, outcomes that no row has but may well be possible could have moved the gaps."""
-        return self.rows.unseen(tail)
+    def bound_missing(self, tail: float) -> float:
+        """Bound on Σ m|change| of the gaps if the outcomes that no row has had occurred."""
+        return self.rows.bound_unseen(tail)
 
     def row_sizes(self, order: int) -> FloatArray | None:
         """|gap|^order of every row, where resamples keep the masses of the places; None where masses are resampled."""
@@ -78,27 +78,27 @@ class GapCurve(ABC):
         return Profile(gaps(self.units.weight * self.units.size), mass), gaps
 
     def noise(self, count: int, streams: Streams) -> FloatArray:
-        """How far the gaps of each resample lie from those of the units, shape (count, places); the last are kept."""
-        kept: dict[Any, FloatArray] = self.__dict__.setdefault("_noise", {})
-        if (count, streams) not in kept:
-            kept.clear()
-            kept[count, streams] = self.resample(self.units.weight * self.units.draw(streams(b)) for b in range(count))
-        return kept[count, streams]
+        """Gaps of each resample minus those of the units, shape (count, places); the last set is cached."""
+        cache: dict[Any, FloatArray] = self.__dict__.setdefault("_noise", {})
+        if (count, streams) not in cache:
+            cache.clear()
+            cache[count, streams] = self.resample(self.units.weight * self.units.draw(streams(b)) for b in range(count))
+        return cache[count, streams]
 
     def resample(self, weights: Iterable[FloatArray]) -> FloatArray:
-        """How far the gaps under each of many weights of the units lie from those of the units."""
+        """Gaps under each of many weights of the units, minus those of the units."""
         estimate, gaps = self.pooled
         return np.array([gaps(weight) - estimate.gap for weight in weights])
 
 
 @dataclass(eq=False)
-class Joined(GapCurve):
-    """Several curves on the same rows as one: those of the classes, with equal shares of the mass or their own."""
+class JoinedCurve(GapCurve):
+    """The curves of several classes on the same rows as one curve; `shares` are their shares of the mass."""
 
     rows: Rows
     curves: Sequence[GapCurve]
     shares: Sequence[float]
-    picks: Sequence[IntArray]  # of each curve its rows, in its order
+    picks: Sequence[IntArray]  # rows of each curve, in its order
     label: str
 
     def exact(self) -> Profile:
@@ -106,8 +106,8 @@ class Joined(GapCurve):
         mass = np.concatenate([part.mass * share for part, share in zip(parts, self.shares, strict=True)])
         return Profile(np.concatenate([part.gap for part in parts]), mass)
 
-    def missing(self, tail: float) -> float:
-        return sum(share * curve.missing(tail) for curve, share in zip(self.curves, self.shares, strict=True))
+    def bound_missing(self, tail: float) -> float:
+        return sum(share * curve.bound_missing(tail) for curve, share in zip(self.curves, self.shares, strict=True))
 
     def row_sizes(self, order: int) -> FloatArray | None:
         row_sizes = [curve.row_sizes(order) for curve in self.curves]
@@ -128,48 +128,48 @@ class Joined(GapCurve):
         return mass, gaps
 
 
-def classwise_curve(rows: Rows, make: Callable[[Rows], GapCurve]) -> Joined:
+def join_classes(rows: Rows, make: Callable[[Rows], GapCurve]) -> JoinedCurve:
     """The curves of every class against the rest, with equal shares of the mass."""
-    parts = one_vs_rest(rows)
+    parts = split_classes(rows)
     curves, shares = [make(part) for part in parts], [1.0 / rows.k] * rows.k
     label = f"{curves[0].label}; mean over {rows.k} classes"
     return rows.remember(
-        ("classwise", curves[0]), lambda: Joined(rows, curves, shares, [p.order for p in parts], label)
+        ("classwise", curves[0]), lambda: JoinedCurve(rows, curves, shares, [p.order for p in parts], label)
     )
 
 
-def predicted_class_curve(rows: Rows, n_bins: object, strategy: object) -> Joined:
-    """Bins of the largest probability within the rows of each predicted class, which keep their share of the weight."""
+def join_predicted_classes(rows: Rows, n_bins: object, strategy: object) -> JoinedCurve:
+    """Bins of the largest probability within the rows of each predicted class, each with its share of the weight."""
     binning = Binning.of(n_bins, strategy, rows)
 
-    def make() -> Joined:
-        top, best = top_label(rows)
+    def make() -> JoinedCurve:
+        top, best = pick_top_label(rows)
         members = [np.flatnonzero(best == k) for k in np.unique(best)]
-        weights = [None if rows.weight is None else rows.weight[held] for held in members]
+        weights = [None if rows.weight is None else rows.weight[i] for i in members]
         parts = [Rows(top.law[i], top.y[i], weight, pool=False) for i, weight in zip(members, weights, strict=True)]
         curves, shares = [BinCurve(part, binning) for part in parts], [float(rows.share[i].sum()) for i in members]
-        picks = [held[part.order] for held, part in zip(members, parts, strict=True)]
-        return Joined(rows, curves, shares, picks, f"{binning} within each of {len(members)} predicted classes")
+        picks = [i[part.order] for i, part in zip(members, parts, strict=True)]
+        return JoinedCurve(rows, curves, shares, picks, f"{binning} within each of {len(members)} predicted classes")
 
     return rows.remember(("top-label", binning), make)
 
 
 # ── smoothers ──────────────────────────────────────────────────────────────────────────────────────────
 
-#: Smoothers with a name of their own; every name in `calibrators.CALIBRATORS` is one too.
+#: Named smoothers; every name in `calibrators.CALIBRATORS` is one too.
 SMOOTHERS = {"loess": LocalRegression(), "lowess": LocalRegression(degree=1, span=2.0 / 3.0)}
 STRATEGIES = ("uniform", "quantile")
-#: Places a curve is looked at in each resample, and neighbourhoods its rows are pooled in there.
+#: Places at which a curve is evaluated in each resample, and cells in which its rows are pooled there.
 _PLACES, _CELLS = 96, 256
-#: Points of [0, 1] of the density-weighted score.
+#: Points of the density-weighted score on [0, 1].
 _GRID = 100
 
-#: From scores, outcomes, weights and points to the values of a fitted curve.
+#: A function of scores, outcomes, weights and points that returns the fitted curve at the points.
 Fit = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
 
 def parse_smoother(smoother: object) -> tuple[Any, str]:
-    """A local regression or a calibrator, and what it is called."""
+    """A local regression or a calibrator, and its label."""
     if isinstance(smoother, LocalRegression):
         return smoother, str(smoother)
     if isinstance(smoother, Calibrator):
@@ -180,8 +180,8 @@ def parse_smoother(smoother: object) -> tuple[Any, str]:
     return get_calibrator(name), f"calibrator {name}"
 
 
-def fitter(smoother: Any) -> Fit:
-    """How a smoother is fitted."""
+def get_fit(smoother: Any) -> Fit:
+    """The fit function of a smoother."""
     if isinstance(smoother, LocalRegression):
         return smoother.fit_at
 
@@ -190,16 +190,16 @@ def fitter(smoother: Any) -> Fit:
         x, codes, weight = x[has_weight], y[has_weight].astype(np.intp), weight[has_weight]
         equal = bool((weight == weight[0]).all())
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreOrderWarning)  # the sample has said it
+            warnings.simplefilter("ignore", ScoreOrderWarning)  # `Sample` has warned already
             fitted = clone(smoother).fit(x, codes, None if equal else weight)
         return np.asarray(fitted.calibrate(at))
 
     return fit
 
 
-def refitter(smoother: Any) -> Fit:
-    """How a smoother is fitted on a resample, where one outcome may be all there is."""
-    fit = fitter(smoother)
+def get_refit(smoother: Any) -> Fit:
+    """The fit function for resamples, in which only one outcome may occur."""
+    fit = get_fit(smoother)
     if isinstance(smoother, LocalRegression):
         return fit
 
@@ -208,28 +208,28 @@ def refitter(smoother: Any) -> Fit:
         if outcomes.size == 0 or outcomes.min() == outcomes.max():  # a calibrator would refuse it
             return np.full(at.size, float(outcomes[0]) if outcomes.size else 0.5)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreprismWarning)  # it was said of the rows
+            warnings.simplefilter("ignore", ScoreprismWarning)  # the fit on all rows has warned already
             return fit(x, y, weight, at)
 
     return refit
 
 
-def smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> SmoothCurve:
+def make_smooth_curve(rows: Rows, smoother: object, cv: object, *, on_grid: bool = False) -> SmoothCurve:
     """The curve of a smoother, shared by the metrics of a table."""
 
     def make() -> SmoothCurve:
         fit, label = parse_smoother(smoother)
         label += "" if cv is None else f", cross-fitted (cv={cv})"
         label += "; density-weighted grid" if on_grid else ""
-        return SmoothCurve(rows, fit, label, _folds(rows, cv), on_grid)
+        return SmoothCurve(rows, fit, label, _assign_folds(rows, cv), on_grid)
 
-    # what tells options apart while the rows are held: names and numbers by value, anything else by identity
-    named = smoother if isinstance(smoother, str) else id(smoother)
+    # names and numbers are cached by value, any other object by identity
+    smoother_key = smoother if isinstance(smoother, str) else id(smoother)
     folds = cv if isinstance(cv, int) or cv is None else id(cv)
-    return rows.remember(("smooth", named, folds, on_grid), make)
+    return rows.remember(("smooth", smoother_key, folds, on_grid), make)
 
 
-def _folds(rows: Rows, cv: object) -> IntArray | None:
+def _assign_folds(rows: Rows, cv: object) -> IntArray | None:
     """The fold of every row; random folds are drawn with seed 0."""
     if cv is None:
         return None
@@ -242,7 +242,7 @@ def _folds(rows: Rows, cv: object) -> IntArray | None:
 
 @dataclass(eq=False)
 class SmoothCurve(GapCurve):
-    """Gaps of a smoother: fitted on the rows it is looked at, or, with folds, on the others."""
+    """Gaps of a smoother, fitted on all rows or, with folds, on the rows of the other folds."""
 
     rows: Rows
     smoother: Any
@@ -251,27 +251,27 @@ class SmoothCurve(GapCurve):
     on_grid: bool = False
 
     def exact(self) -> Profile:
-        rows, fit = self.rows, fitter(self.smoother)
+        rows, fit = self.rows, get_fit(self.smoother)
         x, y = rows.law, rows.y.astype(np.float64)
         if self.on_grid:
-            at, mass = density_grid(x, rows.share)
+            at, mass = make_density_grid(x, rows.share)
             return Profile(fit(x, y, rows.plain, at) - at, mass)
         return Profile(_fit_in_folds(fit, x, y, rows.plain, self.fold) - x, rows.share)
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-        units, fit = self.units, refitter(self.smoother)
+        units, fit = self.units, get_refit(self.smoother)
         if self.fold is not None:
             return self._folded_places(fit)
         if self.on_grid:
-            at, mass = density_grid(self.rows.law, self.rows.share)
+            at, mass = make_density_grid(self.rows.law, self.rows.share)
         else:
-            at, mass = _spots(units.score, units.weight * units.size)
+            at, mass = _choose_places(units.score, units.weight * units.size)
         if isinstance(self.smoother, LocalRegression):
             return mass, _fit_pools(self.smoother, units.score, units.y, at)
         return mass, lambda weight: fit(units.score, units.y, weight, at) - at
 
     def _folded_places(self, fit: Fit) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-        """Gaps of the rows, averaged over neighbours: copies of a row stay in its fold."""
+        """Gaps of the rows averaged over neighbours; copies of a row stay in its fold."""
         rows, order = self.rows, self.rows.order
         x, y, fold = rows.law[order], rows.y[order].astype(np.float64), np.asarray(self.fold)[order]
         mass = rows.plain[order]
@@ -304,15 +304,15 @@ def _fit_in_folds(fit: Fit, x: FloatArray, y: FloatArray, weight: FloatArray, fo
 
 
 def _starts(x: FloatArray, mass: FloatArray, places: int) -> IntArray:
-    """First of each run of neighbours: equal shares of the mass, ties together."""
+    """First row of each run of neighbours with about equal shares of the mass; ties stay together."""
     first = np.flatnonzero(np.append(True, np.diff(x) > 0.0))
     before = (np.cumsum(mass) - mass)[first]
     place = np.minimum(before * (places / mass.sum()) * WITHIN, places - 1).astype(np.intp)
     return np.asarray(first[np.append(True, np.diff(place) > 0)])
 
 
-def _spots(x: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean score and mass of runs of neighbours; the two ends beside them, without mass, for the largest gap."""
+def _choose_places(x: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean score and mass of runs of neighbours; the two extreme scores are added without mass, for the largest gap."""
     starts = _starts(x, mass, _PLACES)
     total = np.add.reduceat(mass, starts)
     at = np.concatenate([x[:1], np.add.reduceat(mass * x, starts) / total, x[-1:]])
@@ -322,21 +322,21 @@ def _spots(x: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _fit_pools(
     local: LocalRegression, x: FloatArray, y: FloatArray, at: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
-    """A local regression as a function of weights, its rows pooled in cells whose scores stay where they are."""
-    centre, _, _ = _neighbours(*pool_ties(x, y), _CELLS)
+    """A local regression as a function of weights, with rows pooled in cells whose scores stay fixed."""
+    centre, _, _ = _pool_neighbours(*pool_ties(x, y), _CELLS)
     edges = 0.5 * (centre[1:] + centre[:-1])
     cell = np.searchsorted(edges, x)
 
     def gaps(weight: FloatArray) -> FloatArray:
         mass: FloatArray = np.bincount(cell, weight, centre.size).astype(np.float64)
         events: FloatArray = np.bincount(cell, weight * y, centre.size).astype(np.float64)
-        # no gap of probabilities is longer than 1, but a polynomial carried over a hole in resampled scores may be
+        # no gap of probabilities exceeds 1, but a polynomial extrapolated over a hole in resampled scores may
         return np.clip(local.fit_sums(centre, mass, events, at) - at, -1.0, 1.0)
 
     return gaps
 
 
-def density_grid(x: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+def make_density_grid(x: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     Points of an even grid of [0, 1] within the scores, and the density of the scores there, summing to one.
 
@@ -354,7 +354,7 @@ def density_grid(x: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArr
     n = 1.0 / float((share**2).sum())
     width = _rule_of_thumb(x, share, n)
     order = np.argsort(x)
-    cells = _neighbours(x[order], share[order], share[order], 4096) if x.size > 8192 else (x, share, share)
+    cells = _pool_neighbours(x[order], share[order], share[order], 4096) if x.size > 8192 else (x, share, share)
     mass = np.exp(-0.5 * ((grid[:, None] - cells[0]) / width) ** 2) @ cells[1]
     if not mass.sum() > 0.0:  # points far from every score
         mass = np.ones(grid.size)
@@ -414,13 +414,13 @@ class Binning:
         return codes
 
 
-#: Gaps of a resample over the old mass of a bin may pass 1 where the bin was drawn often; beyond this they are cut.
+#: Gaps of a resample, divided by the original mass, may exceed 1 in a bin that was drawn often; they are cut here.
 _LARGEST = 10.0
 #: Rows that are binned at a time, so that they stay in cache.
 _STEP = 1 << 15
 
 
-def bin_curve(rows: Rows, n_bins: object, strategy: object) -> BinCurve:
+def make_bin_curve(rows: Rows, n_bins: object, strategy: object) -> BinCurve:
     """The curve of bins, shared by the metrics of a table."""
     binning = Binning.of(n_bins, strategy, rows)
     return rows.remember(binning, lambda: BinCurve(rows, binning))
@@ -438,7 +438,7 @@ class BinCurve(GapCurve):
         self.label = str(self.binning)
 
     def sums(self) -> FloatArray:
-        """Of each bin the weighted sum of y − s and the weight, over the total weight; shape (2, bins)."""
+        """Weighted sum of y − s and weight of each bin, divided by the total weight; shape (2, bins)."""
         rows, m = self.rows, self.binning.n_bins
         if self.binning.strategy == "quantile":
             codes, share = self.codes, rows.share
@@ -466,7 +466,7 @@ class BinCurve(GapCurve):
         return Profile(gap / np.where(mass > 0.0, mass, 1.0), mass)
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-        """Bins stay where they are and keep their masses: the gap of a resample is its sum over the old mass."""
+        """Bins and their masses stay fixed: the gap of a resample is its sum divided by the original mass."""
         units, rows, m = self.units, self.rows, self.binning.n_bins
         if units.is_single:
             codes = self.codes[rows.order]
@@ -482,9 +482,9 @@ class BinCurve(GapCurve):
 
         def gaps(w: FloatArray) -> FloatArray:
             total = float(w.sum())  # 0 where none of the rows of a predicted class was drawn
-            drawn = np.bincount(codes, w * gap, m) / (total if total > 0.0 else 1.0)
+            sums = np.bincount(codes, w * gap, m) / (total if total > 0.0 else 1.0)
             # a resample without the one row that has nearly all weight would show gaps of any size
-            return np.asarray(np.clip(drawn / safe, -_LARGEST, _LARGEST))
+            return np.asarray(np.clip(sums / safe, -_LARGEST, _LARGEST))
 
         return mass, gaps
 
@@ -521,7 +521,7 @@ class Residuals:
         self.right = place - self.left
 
     def coefficients(self, residual: FloatArray) -> FloatArray:
-        """Of residuals, row by row times their share of the weight."""
+        """Coefficients of residuals, each multiplied by its row's share of the weight."""
         up = residual * self.right
         sums = np.bincount(self.left, residual - up, self.steps + 1) + np.bincount(self.left + 1, up, self.steps + 1)
         inside = np.full(self.steps + 1, 0.5)
@@ -530,7 +530,7 @@ class Residuals:
 
 
 def _cosines(values: FloatArray) -> FloatArray:
-    """Σ_j of values_j·cos(πjk/m), values inside counted twice: its own inverse but for a factor."""
+    """Σ_j values_j·cos(πjk/m), inner values counted twice: its own inverse up to a factor."""
     from scipy.fft import dct
 
     return np.asarray(dct(values, type=1))
@@ -543,30 +543,30 @@ def smooth(coefficients: FloatArray, bandwidth: float) -> FloatArray:
 
 
 def _masses(steps: int) -> FloatArray:
-    """Shares of the points of a grid in its mean, those at the ends a half."""
+    """Weights of the points of a grid in its mean; the end points count half."""
     mass = np.full(steps + 1, 1.0 / steps)
     mass[[0, -1]] *= 0.5
     return mass
 
 
-def fixed_point(coefficients: FloatArray) -> float:
-    """The bandwidth that is the mean absolute size of the residuals smoothed with it; there is one, as they shrink."""
+def find_fixed_point(coefficients: FloatArray) -> float:
+    """The bandwidth equal to the mean absolute residual smoothed with it; unique, as that falls with the bandwidth."""
     mass = _masses(coefficients.size - 1)
 
     def excess(width: float) -> float:
         return float(np.abs(smooth(coefficients, width)) @ mass) - width
 
     (low, above), (high, below) = ((width, excess(width)) for width in (0.0, 1.0))
-    kept = 0
+    last_moved = 0
     for _ in range(100):
         middle = low + (high - low) * above / (above - below) if above > 0.0 else 0.0
         gap = excess(middle)
-        if abs(gap) <= 1e-13:  # the excess falls at least as fast as the width grows: so near is the fixed point
+        if abs(gap) <= 1e-13:  # the excess has slope −1 or less, so the fixed point is this near
             break
-        if gap > 0.0:  # false position; the height of an end that stays twice is halved (Illinois)
-            low, above, below, kept = middle, gap, 0.5 * below if kept > 0 else below, 1
+        if gap > 0.0:  # false position; the height of an end kept twice is halved (Illinois)
+            low, above, below, last_moved = middle, gap, 0.5 * below if last_moved > 0 else below, 1
         else:
-            high, below, above, kept = middle, gap, 0.5 * above if kept < 0 else above, -1
+            high, below, above, last_moved = middle, gap, 0.5 * above if last_moved < 0 else above, -1
     return middle
 
 
@@ -596,9 +596,9 @@ class ResidualCurve(GapCurve):
 
     @cached_property
     def value(self) -> float:
-        """The metric; without a bandwidth given also the bandwidth."""
+        """The metric; it is also the bandwidth unless one was given."""
         if self.bandwidth is None:
-            return fixed_point(self.whole)
+            return find_fixed_point(self.whole)
         return float(np.abs(smooth(self.whole, self.bandwidth)) @ _masses(_STEPS))
 
     @property

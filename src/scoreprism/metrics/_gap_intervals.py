@@ -1,6 +1,6 @@
-"""Intervals of norms of gaps: by resampling the rows, and, for smoothed metrics, whatever the shape of C.
+"""Intervals of norms of gaps: by resampling the rows and, for smoothed metrics, valid for any shape of C.
 
-A local regression cannot follow a jump or a wave, and its resamples do not know that. So smoothed metrics go by the
+A local regression cannot follow a jump or a wave, and its resamples do not show that. So smoothed metrics use the
 library's own C. LCS is the reliability of the Brier loss, so its interval is that of the reliability. The mean of
 |S − C| is at least what the side on which Ĉ lies, found on other rows, explains of it, and at most the root of LCS.
 Quantiles of |S − C| are those of a tree of local shifts, fitted again on resamples. All of them are 0 for a calibrated
@@ -23,6 +23,7 @@ from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.fitted_laws import CellFits, ScoreCells
+from scoreprism._kernels.estimate_intervals import ONE_SIGMA, Absent, Inference
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._sample.batch import Batch
 from scoreprism._sample.sample import Sample
@@ -30,8 +31,8 @@ from scoreprism.calibrators import TreeCalibrator
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.losses import Brier
-from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference
-from scoreprism.metrics._gap_curves import GapCurve, Profile, ResidualCurve, fixed_point
+from scoreprism.metrics._estimate import Estimate
+from scoreprism.metrics._gap_curves import GapCurve, Profile, ResidualCurve, find_fixed_point
 from scoreprism.metrics._gap_norms import Norm, largest, mean_absolute, root_mean_square
 from scoreprism.metrics._rows import Rows
 
@@ -54,9 +55,9 @@ class GapInference(Inference):
     A norm of noisy gaps lies above the norm of the true ones, and its resamples lie above it in turn. "percentile"
     takes them as they are and "basic" reflects them. "scaled" asks which sizes of the gaps are compatible with the
     estimate: were the true gaps t times the estimated ones, the estimate would be a draw of the norm of t·gap + noise,
-    with the noise of the resamples. The interval holds the t·estimate of all t for which it is not an extreme draw;
-    at its upper end that is asked relative to t = 0, so that an estimate below the noise does not shrink the interval.
-    "hull" holds "scaled" and "percentile": quantiles of the gaps and their largest hang on a few places, and far from
+    with the noise of the resamples. The interval holds t·estimate for all t for which it is not an extreme draw;
+    at its upper end this is relative to t = 0, so that an estimate below the noise does not shrink the interval.
+    "hull" holds "scaled" and "percentile": quantiles and maxima of the gaps depend on a few places, and far from
     calibration gaps of another shape than the estimated ones miss them in ways that no t shows.
 
     Resamples of rows without an event have none: the interval is then widened by what the largest plausible probability
@@ -88,7 +89,7 @@ class GapInference(Inference):
         return error if order == 1 else 0.5 * error / self.estimate
 
     def _reach(self, tail: float, mass: FloatArray) -> float:
-        moved = self.curve.missing(tail)
+        moved = self.curve.bound_missing(tail)
         return 0.0 if moved == 0.0 or self.norm.reach is None else self.norm.reach(moved, mass)
 
     def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
@@ -98,7 +99,7 @@ class GapInference(Inference):
         centre = float(self.norm(gap, mass))
         pairs = []
         if chosen in ("scaled", "hull"):
-            low, high = self._scaled(gap, mass, noise, centre, tail)
+            low, high = self._scale_gaps(gap, mass, noise, centre, tail)
             more = quantile(confidence_level, two_sided=True) * self._mass_error
             down, up = (math.hypot(max(part, 0.0), more) for part in (self.estimate - low, high - self.estimate))
             pairs.append((self.estimate - down, self.estimate + up) if more > 0.0 else (low, high))
@@ -112,7 +113,7 @@ class GapInference(Inference):
         label = f"bootstrap, {chosen}" + (", widened for the outcome that did not occur" if reach > 0.0 else "")
         return Interval(float(ends[0]), float(ends[1]), confidence_level, label)
 
-    def _scaled(
+    def _scale_gaps(
         self, gap: FloatArray, mass: FloatArray, noise: FloatArray, centre: float, tail: float
     ) -> tuple[float, float]:
         if centre <= 1e-12:  # no direction in which the gaps could be longer
@@ -122,15 +123,15 @@ class GapInference(Inference):
             return float(self.norm.is_within(t * gap + noise, mass, centre * WITHIN).mean())
 
         none = max(below(0.0), 1.0 / noise.shape[0])
-        low = 0.0 if 1.0 - none >= tail else _crossing(lambda t: 1.0 - below(t) >= tail, 0.0, 1.0)
+        low = 0.0 if 1.0 - none >= tail else _find_crossing(lambda t: 1.0 - below(t) >= tail, 0.0, 1.0)
         reach = 1.0
         while below(reach) >= tail * none and reach < 1e6:
             reach *= 2.0
-        high = _crossing(lambda t: below(t) < tail * none, 0.0, reach)
+        high = _find_crossing(lambda t: below(t) < tail * none, 0.0, reach)
         return low * self.estimate, max(high, low) * self.estimate
 
 
-def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
+def _find_crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Where a condition that fails at `low` and holds at `high` begins to hold, to 1e-9."""
     for _ in range(60):
         if high - low <= 1e-9 * max(high, 0.05):
@@ -140,26 +141,28 @@ def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
     return 0.5 * (low + high)
 
 
-def gap_estimate(
+def estimate_norm(
     name: str, curve: GapCurve, norm: Norm, *, power: int = 1, default: str = "scaled", label: str | None = None
 ) -> Estimate:
-    """A norm of the gaps of a curve, or its square, with its interval."""
-    value = size_of(curve, norm)
-    inference = gap_inference(curve, norm, value, power, default)
+    """A norm of the gaps of a curve, or its power, with its interval."""
+    value = measure_size(curve, norm)
+    inference = choose_inference(curve, norm, value, power, default)
     return Estimate(value**power, name, curve.label if label is None else label, inference)
 
 
-def size_of(curve: GapCurve, norm: Norm) -> float:
+def measure_size(curve: GapCurve, norm: Norm) -> float:
     """The norm of the gaps of all rows."""
     return float(norm(curve.profile.gap, curve.profile.mass))
 
 
-def gap_inference(curve: GapCurve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> Inference:
-    """The interval of a norm of gaps, or why there is none."""
+def choose_inference(
+    curve: GapCurve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled"
+) -> Inference:
+    """The inference of a norm of gaps, or the reason why there is none."""
     if curve.rows.n == 1:
         return ONE_ROW
     if norm.reach is None:
-        if curve.missing(0.5) > 0.0:
+        if curve.bound_missing(0.5) > 0.0:
             return ONE_OUTCOME
         rare = int(np.bincount(curve.rows.y).min())
         if rare < norm.least:
@@ -172,20 +175,20 @@ class ResidualInference(GapInference):
     Intervals of a smooth ECE.
 
     The fixed point of a resample is at most c if its residuals smoothed with the bandwidth c have a mean size of at
-    most c. So "scaled" asks its question at the bandwidth of the estimate alone; then an end is the fixed point of the
+    most c. So "scaled" needs the bandwidth of the estimate only; an end is then the fixed point of the
     gaps that are t times as large. Resamples of the other methods keep the bandwidth of the estimate.
     """
 
     curve: ResidualCurve
 
-    def _scaled(
+    def _scale_gaps(
         self, gap: FloatArray, mass: FloatArray, noise: FloatArray, centre: float, tail: float
     ) -> tuple[float, float]:
-        low, high = super()._scaled(gap, mass, noise, centre, tail)
+        low, high = super()._scale_gaps(gap, mass, noise, centre, tail)
         if self.curve.bandwidth is not None or self.estimate <= 0.0 or centre <= 1e-12:
             return low, high
         whole = self.curve.whole / self.estimate
-        return fixed_point(low * whole) if low > 0.0 else 0.0, fixed_point(high * whole)
+        return find_fixed_point(low * whole) if low > 0.0 else 0.0, find_fixed_point(high * whole)
 
 
 def _decompose_brier(rows: Rows) -> Decomposition:
@@ -193,7 +196,7 @@ def _decompose_brier(rows: Rows) -> Decomposition:
 
     def make() -> Decomposition:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreprismWarning)  # of C, which nobody asked for here
+            warnings.simplefilter("ignore", ScoreprismWarning)  # they concern C, an intermediate result here
             chain = ChainFit.of(Sample(rows.y, {"model": rows.law}, np.arange(2), rows.weight)).fit()
             return chain.decompose_at(Brier(), "debiased", None)
 
@@ -201,7 +204,7 @@ def _decompose_brier(rows: Rows) -> Decomposition:
 
 
 class ShapeInference(Inference):
-    """The interval for any shape of C; other methods are those of the smoother's own resamples."""
+    """The interval for any shape of C; other methods resample the smoother."""
 
     def __init__(self, rows: Rows, inner: Inference, estimate: float, ends: Callable[..., tuple[float, float]]) -> None:
         self.rows, self.inner, self.estimate, self.ends = rows, inner, estimate, ends
@@ -223,23 +226,23 @@ class ShapeInference(Inference):
         return Interval(min(low, self.estimate), max(high, self.estimate), confidence_level, "any shape")
 
 
-def squared_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[float, float]:
-    """Ends of E(S − C)²."""
+def bound_squared(rows: Rows, confidence_level: float, *_: object) -> tuple[float, float]:
+    """Ends of the interval of E(S − C)²."""
     reliability = _decompose_brier(rows)._interval("reliability", confidence_level)
     return reliability.low, reliability.high
 
 
-def _calibrated(rows: Rows, confidence_level: float) -> bool:
-    """Whether the scores may be calibrated: sides of neighbours go together, so that chance alone looks like gaps."""
+def _may_be_calibrated(rows: Rows, confidence_level: float) -> bool:
+    """Whether the test of calibration does not reject."""
     pvalue = _decompose_brier(rows).calibration_pvalue
     return pvalue is not None and pvalue > 1.0 - confidence_level
 
 
-def absolute_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[float, float]:
+def bound_absolute(rows: Rows, confidence_level: float, *_: object) -> tuple[float, float]:
     """
-    Ends of E|S − C|.
+    Ends of the interval of E|S − C|.
 
-    For any h between −1 and 1 that a row did not take part in choosing, E h·(Y − S) is at most E|C − S|; h is the side
+    For any h between −1 and 1 chosen without the row itself, E h·(Y − S) is at most E|C − S|; h is the side
     on which C lies, found on other rows. The upper end is the root of that of E(S − C)².
     """
     chain = _decompose_brier(rows).chain
@@ -250,10 +253,10 @@ def absolute_ends(rows: Rows, confidence_level: float, *_: object) -> tuple[floa
     error = math.sqrt(float(rows.share**2 @ (gains - rows.mean(gains)) ** 2))
     low = (
         0.0
-        if _calibrated(rows, confidence_level)
+        if _may_be_calibrated(rows, confidence_level)
         else rows.mean(gains) - quantile(confidence_level, two_sided=True) * error
     )
-    return max(low, 0.0), math.sqrt(squared_ends(rows, confidence_level)[1])
+    return max(low, 0.0), math.sqrt(bound_squared(rows, confidence_level)[1])
 
 
 class TreeCurve(GapCurve):
@@ -289,22 +292,22 @@ class TreeCurve(GapCurve):
         return np.concatenate(lines)
 
 
-def quantile_ends(norm: Norm) -> Callable[..., tuple[float, float]]:
-    """Ends of a quantile of |S − C|, by resamples of a tree of local shifts; the largest is at least the mean."""
+def make_quantile_bounds(norm: Norm) -> Callable[..., tuple[float, float]]:
+    """Ends of a quantile of |S − C| by resampling a tree of local shifts; the maximum is at least the mean."""
 
     def ends(rows: Rows, confidence_level: float, n_resamples: int, random_state: object) -> tuple[float, float]:
         curve = rows.remember("tree curve", lambda: TreeCurve(rows))
-        hull = GapInference(curve, norm, size_of(curve, norm), 1, "hull").interval(
+        hull = GapInference(curve, norm, measure_size(curve, norm), 1, "hull").interval(
             confidence_level, n_resamples, random_state, None
         )
-        if _calibrated(rows, confidence_level):
+        if _may_be_calibrated(rows, confidence_level):
             return 0.0, hull.high
-        least = absolute_ends(rows, confidence_level)[0] if norm is largest else 0.0
+        least = bound_absolute(rows, confidence_level)[0] if norm is largest else 0.0
         return max(hull.low, least), max(hull.high, least)
 
     return ends
 
 
-def ends_for_any_shape(norm: Norm) -> Callable[..., tuple[float, float]]:
-    """How the ends of a norm of S − C are found by C itself."""
-    return {mean_absolute: absolute_ends, root_mean_square: squared_ends}.get(norm) or quantile_ends(norm)
+def choose_bounds(norm: Norm) -> Callable[..., tuple[float, float]]:
+    """The function that computes the ends of a norm of S − C from C itself."""
+    return {mean_absolute: bound_absolute, root_mean_square: bound_squared}.get(norm) or make_quantile_bounds(norm)

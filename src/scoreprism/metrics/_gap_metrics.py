@@ -1,4 +1,4 @@
-"""Metrics that are norms of gaps, a function each: which curve, which norm, of which question."""
+"""Metrics that are norms of gaps: one function each, which chooses the rows, the curve and the norm."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from scipy.special import erf
 
 from scoreprism._core.checks import parse_choice, parse_number, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism.metrics._estimate import Estimate, Inference
+from scoreprism._kernels.estimate_intervals import Inference
+from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gap_curves import (
     BinCurve,
     ResidualCurve,
-    bin_curve,
-    classwise_curve,
-    predicted_class_curve,
-    smooth_curve,
+    join_classes,
+    join_predicted_classes,
+    make_bin_curve,
+    make_smooth_curve,
 )
 from scoreprism.metrics._gap_intervals import (
     ONE_ROW,
     ResidualInference,
     ShapeInference,
-    ends_for_any_shape,
-    gap_estimate,
-    gap_inference,
-    size_of,
+    choose_bounds,
+    choose_inference,
+    estimate_norm,
+    measure_size,
 )
 from scoreprism.metrics._gap_norms import (
     Norm,
@@ -36,7 +37,7 @@ from scoreprism.metrics._gap_norms import (
     root_mean_square,
 )
 from scoreprism.metrics._metric import metric
-from scoreprism.metrics._rows import Rows, top_label
+from scoreprism.metrics._rows import Rows, pick_top_label
 
 #: Where the local calibration score is averaged.
 OVER = ("sample", "density")
@@ -44,7 +45,7 @@ _CLASSWISE = "Use classwise_ece, top_label_ece or confidence_ece for several cla
 _CLASSWISE_CURVE = "Use classwise_lcs or classwise_ici for several classes."
 
 
-def _smooth_estimate(
+def _estimate_smooth(
     name: str,
     rows: Rows,
     norm: Norm,
@@ -55,16 +56,16 @@ def _smooth_estimate(
     default: str = "scaled",
     on_grid: bool = False,
 ) -> Estimate:
-    """A norm of a smoothed curve; as published (loess, in sample) with an interval by C itself."""
-    curve = smooth_curve(rows, smoother, cv, on_grid=on_grid)
-    estimate = gap_estimate(name, curve, norm, power=power, default=default)
+    """A norm of a smoothed curve; the published form (loess, in sample) gets an interval based on C itself."""
+    curve = make_smooth_curve(rows, smoother, cv, on_grid=on_grid)
+    estimate = estimate_norm(name, curve, norm, power=power, default=default)
     if on_grid or cv is not None or not (isinstance(smoother, str) and smoother == "loess"):
-        return estimate  # a smoother of one's own keeps its resamples
-    inference = ShapeInference(rows, estimate._inference, float(estimate), ends_for_any_shape(norm))
+        return estimate  # intervals of other smoothers resample the smoother
+    inference = ShapeInference(rows, estimate._inference, float(estimate), choose_bounds(norm))
     return Estimate(float(estimate), name, estimate.method, inference)
 
 
-def _smece_estimate(name: str, rows: Rows, bandwidth: object, of: str = "") -> Estimate:
+def _estimate_smece(name: str, rows: Rows, bandwidth: object, of: str = "") -> Estimate:
     """Smooth ECE."""
     rule = "a number above 0 and at most 1"
     width = None if bandwidth is None else parse_number(bandwidth, "bandwidth", rule, lambda value: 0.0 < value <= 1.0)
@@ -75,15 +76,15 @@ def _smece_estimate(name: str, rows: Rows, bandwidth: object, of: str = "") -> E
     return Estimate(curve.value, name, curve.label + of, inference)
 
 
-def _less_bias_square(curve: BinCurve) -> float:
-    """√max(Σ m(g² − v), 0), with nothing from bins of one row."""
+def _debias_square(curve: BinCurve) -> float:
+    """√max(Σ m(g² − v), 0); bins of one row add nothing."""
     gap, mass = curve.profile.gap, curve.profile.mass
     excess = gap**2 - curve.variances(1)
     return math.sqrt(max(float(mass @ np.nan_to_num(excess, nan=0.0)), 0.0))
 
 
-def _less_bias_absolute(curve: BinCurve) -> float:
-    """max(2 Σ m|g| − Σ m E|N(g, v)|, 0): the estimate less what noise of its size adds to it."""
+def _debias_absolute(curve: BinCurve) -> float:
+    """max(2 Σ m|g| − Σ m E|N(g, v)|, 0): the estimate minus what noise of its size adds to it."""
     gap, mass = curve.profile.gap, curve.profile.mass
     spread: FloatArray = np.sqrt(np.nan_to_num(curve.variances(0), nan=0.0))
     safe = np.where(spread > 0.0, spread, 1.0)
@@ -111,7 +112,7 @@ def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: obj
     on_grid = parse_choice(over, OVER, "over") == "density"
     if on_grid and cv is not None:
         refuse('`over`="density" must have one curve, fitted on all rows', f"cv={cv}", 'Use `over`="sample" with cv.')
-    return _smooth_estimate("lcs", rows, root_mean_square, smoother, cv, power=2, on_grid=on_grid)
+    return _estimate_smooth("lcs", rows, root_mean_square, smoother, cv, power=2, on_grid=on_grid)
 
 
 @metric("The index.", if_several=_CLASSWISE_CURVE)
@@ -129,7 +130,7 @@ def ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     >>> round(ici(rng.random(1000) < s**2, s), 3)
     0.153
     """
-    return _smooth_estimate("ici", rows, mean_absolute, smoother, cv)
+    return _estimate_smooth("ici", rows, mean_absolute, smoother, cv)
 
 
 @metric(if_several=_CLASSWISE_CURVE)
@@ -152,7 +153,7 @@ def e50(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     >>> round(e50(rng.random(1000) < s**2, s), 3)
     0.173
     """
-    return _smooth_estimate("e50", rows, quantile_norm(0.5), smoother, cv, default="hull")
+    return _estimate_smooth("e50", rows, quantile_norm(0.5), smoother, cv, default="hull")
 
 
 @metric(if_several=_CLASSWISE_CURVE)
@@ -176,7 +177,7 @@ def e90(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     >>> round(e90(rng.random(1000) < s**2, s), 3)
     0.224
     """
-    return _smooth_estimate("e90", rows, quantile_norm(0.9), smoother, cv, default="hull")
+    return _estimate_smooth("e90", rows, quantile_norm(0.9), smoother, cv, default="hull")
 
 
 @metric("The largest gap.", if_several=_CLASSWISE_CURVE)
@@ -194,7 +195,7 @@ def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estima
     >>> round(emax(rng.random(1000) < s**2, s), 3)
     0.226
     """
-    return _smooth_estimate("emax", rows, largest, smoother, cv, default="hull")
+    return _estimate_smooth("emax", rows, largest, smoother, cv, default="hull")
 
 
 @metric("The error.", if_several=_CLASSWISE)
@@ -209,7 +210,7 @@ def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     >>> ece([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
     <ece 0.1: 2 bins of equal width>
     """
-    return gap_estimate("ece", bin_curve(rows, n_bins, strategy), mean_absolute)
+    return estimate_norm("ece", make_bin_curve(rows, n_bins, strategy), mean_absolute)
 
 
 @metric("The error; empty bins do not count.", if_several=_CLASSWISE)
@@ -226,7 +227,7 @@ def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate
     >>> ace([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
     <ace 0.108333: 2 bins of equal mass>
     """
-    return gap_estimate("ace", bin_curve(rows, n_bins, strategy), plain_mean())
+    return estimate_norm("ace", make_bin_curve(rows, n_bins, strategy), plain_mean())
 
 
 @metric("The error.", if_several=_CLASSWISE)
@@ -241,7 +242,7 @@ def mce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     >>> mce([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
     <mce 0.15: 2 bins of equal width>
     """
-    return gap_estimate("mce", bin_curve(rows, n_bins, strategy), largest)
+    return estimate_norm("mce", make_bin_curve(rows, n_bins, strategy), largest)
 
 
 @metric("The error.", if_several=_CLASSWISE)
@@ -256,7 +257,7 @@ def rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimat
     >>> rmsce([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
     <rmsce 0.108012: 2 bins of equal width>
     """
-    return gap_estimate("rmsce", bin_curve(rows, n_bins, strategy), root_mean_square)
+    return estimate_norm("rmsce", make_bin_curve(rows, n_bins, strategy), root_mean_square)
 
 
 @metric("The error; its interval is that of `ece`, which estimates the same thing.", if_several=_CLASSWISE)
@@ -273,9 +274,9 @@ def debiased_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> 
     >>> debiased_ece([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
     <debiased_ece 0.0058166: 2 bins of equal width>
     """
-    curve = bin_curve(rows, n_bins, strategy)
-    inference = gap_inference(curve, mean_absolute, size_of(curve, mean_absolute))
-    return Estimate(_less_bias_absolute(curve), "debiased_ece", curve.label, inference)
+    curve = make_bin_curve(rows, n_bins, strategy)
+    inference = choose_inference(curve, mean_absolute, measure_size(curve, mean_absolute))
+    return Estimate(_debias_absolute(curve), "debiased_ece", curve.label, inference)
 
 
 @metric("The error; its interval is that of `rmsce`, which estimates the same thing.", if_several=_CLASSWISE)
@@ -291,9 +292,9 @@ def debiased_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -
     >>> debiased_rmsce([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9], n_bins=2)
     <debiased_rmsce 0: 2 bins of equal width>
     """
-    curve = bin_curve(rows, n_bins, strategy)
-    inference = gap_inference(curve, root_mean_square, size_of(curve, root_mean_square))
-    return Estimate(_less_bias_square(curve), "debiased_rmsce", curve.label, inference)
+    curve = make_bin_curve(rows, n_bins, strategy)
+    inference = choose_inference(curve, root_mean_square, measure_size(curve, root_mean_square))
+    return Estimate(_debias_square(curve), "debiased_rmsce", curve.label, inference)
 
 
 @metric("The error.", if_several="Use confidence_smece for several classes.")
@@ -313,7 +314,7 @@ def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     >>> round(smece(rng.random(1000) < s**2, s), 3)
     0.15
     """
-    return _smece_estimate("smece", rows, bandwidth)
+    return _estimate_smece("smece", rows, bandwidth)
 
 
 @metric()
@@ -337,8 +338,8 @@ def classwise_lcs(rows: Rows, *, smoother: object = "loess", cv: object = None) 
     >>> round(classwise_lcs(y, s), 4)
     0.0011
     """
-    curve = classwise_curve(rows, lambda part: smooth_curve(part, smoother, cv))
-    return gap_estimate("classwise_lcs", curve, root_mean_square, power=2)
+    curve = join_classes(rows, lambda part: make_smooth_curve(part, smoother, cv))
+    return estimate_norm("classwise_lcs", curve, root_mean_square, power=2)
 
 
 @metric("The mean.")
@@ -357,8 +358,8 @@ def classwise_ici(rows: Rows, *, smoother: object = "loess", cv: object = None) 
     >>> round(classwise_ici(y, s), 4)
     0.0282
     """
-    curve = classwise_curve(rows, lambda part: smooth_curve(part, smoother, cv))
-    return gap_estimate("classwise_ici", curve, mean_absolute)
+    curve = join_classes(rows, lambda part: make_smooth_curve(part, smoother, cv))
+    return estimate_norm("classwise_ici", curve, mean_absolute)
 
 
 @metric("The mean.")
@@ -374,8 +375,8 @@ def classwise_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") ->
     >>> round(classwise_ece(y, s, n_bins=2), 4)
     0.1833
     """
-    curve = classwise_curve(rows, lambda part: bin_curve(part, n_bins, strategy))
-    return gap_estimate("classwise_ece", curve, mean_absolute)
+    curve = join_classes(rows, lambda part: make_bin_curve(part, n_bins, strategy))
+    return estimate_norm("classwise_ece", curve, mean_absolute)
 
 
 @metric("The mean.")
@@ -392,8 +393,8 @@ def classwise_ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -
     >>> round(classwise_ace(y, s, n_bins=2), 4)
     0.225
     """
-    curve = classwise_curve(rows, lambda part: bin_curve(part, n_bins, strategy))
-    return gap_estimate("classwise_ace", curve, plain_mean(rows.k))
+    curve = join_classes(rows, lambda part: make_bin_curve(part, n_bins, strategy))
+    return estimate_norm("classwise_ace", curve, plain_mean(rows.k))
 
 
 @metric("The error.")
@@ -410,8 +411,8 @@ def classwise_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") 
     >>> round(classwise_rmsce(y, s, n_bins=2), 4)
     0.2248
     """
-    curve = classwise_curve(rows, lambda part: bin_curve(part, n_bins, strategy))
-    return gap_estimate("classwise_rmsce", curve, root_mean_square)
+    curve = join_classes(rows, lambda part: make_bin_curve(part, n_bins, strategy))
+    return estimate_norm("classwise_rmsce", curve, root_mean_square)
 
 
 @metric("The error.")
@@ -428,8 +429,8 @@ def confidence_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -
     >>> round(confidence_ece(y, s, n_bins=2), 4)
     0.375
     """
-    curve = bin_curve(top_label(rows)[0], n_bins, strategy)
-    return gap_estimate("confidence_ece", curve, mean_absolute, label=f"{curve.label} of the largest probability")
+    curve = make_bin_curve(pick_top_label(rows)[0], n_bins, strategy)
+    return estimate_norm("confidence_ece", curve, mean_absolute, label=f"{curve.label} of the largest probability")
 
 
 @metric("The error.")
@@ -445,7 +446,7 @@ def confidence_smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     >>> round(confidence_smece(y, s), 3)
     0.152
     """
-    return _smece_estimate("confidence_smece", top_label(rows)[0], bandwidth, "; of the largest probability")
+    return _estimate_smece("confidence_smece", pick_top_label(rows)[0], bandwidth, "; of the largest probability")
 
 
 @metric("The error; bins without rows do not count.")
@@ -462,4 +463,4 @@ def top_label_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") ->
     >>> round(top_label_ece(y, s, n_bins=2), 4)
     0.375
     """
-    return gap_estimate("top_label_ece", predicted_class_curve(rows, n_bins, strategy), mean_absolute)
+    return estimate_norm("top_label_ece", join_predicted_classes(rows, n_bins, strategy), mean_absolute)

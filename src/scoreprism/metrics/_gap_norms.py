@@ -20,16 +20,17 @@ _MEDIAN = 5
 
 @dataclass(frozen=True)
 class Norm:
-    """From gaps, one or many lines of them, and masses to the metric of each line."""
+    """A function of gaps, one or many rows of them, and masses that returns the metric of each row."""
 
     size: Callable[[FloatArray, FloatArray], FloatArray]
     #: p of a mean of |g|^p; 0 for anything else.
     order: int = 0
     #: Rows of each outcome without which there is no interval.
     least: int = 1
-    #: How far the metric can go when Σ m|change of g| ≤ a number and no gap moves by more than 1; None: anywhere.
+    #: Bound on the change of the metric when Σ m|change of g| ≤ a number and no gap changes by more than 1; None: no
+    #: bound.
     reach: Callable[[float, FloatArray], float] | None = None
-    #: Whether the metric of each line is at most a number, where that is known sooner than the metric.
+    #: Whether the metric of each row is at most a number, where that is faster than computing the metric.
     at_most: Callable[[FloatArray, FloatArray, float], NDArray[np.bool_]] | None = None
 
     def __call__(self, gap: FloatArray, mass: FloatArray) -> FloatArray:
@@ -49,7 +50,7 @@ largest = Norm(lambda gap, _: np.abs(gap).max(axis=-1))
 
 
 def plain_mean(parts: int = 1) -> Norm:
-    """Mean of |g| over places that have mass, each counted once; of `parts` of as many places, the mean of theirs."""
+    """Mean of |g| over places with mass, each counted once; averaged over `parts` of equally many places."""
 
     def counts(mass: FloatArray) -> FloatArray:
         has_mass = (mass > 0.0).reshape(parts, -1)
@@ -77,12 +78,12 @@ def quantile_norm(q: float) -> Norm:
         return np.asarray(middle if gap.ndim == 2 else middle[0])
 
     def at_most(gap: FloatArray, mass: FloatArray, limit: float) -> NDArray[np.bool_]:
-        """By the mass of smaller ones, which needs no order; lines where that is q itself are looked at."""
-        held = (np.abs(gap) <= limit) @ mass
-        found, exactly = held > q, np.abs(held - q) < 1e-11
+        """Compare the mass of smaller gaps with q, without sorting; rows with exactly q are computed."""
+        mass_within = (np.abs(gap) <= limit) @ mass
+        within, exactly = mass_within > q, np.abs(mass_within - q) < 1e-11
         if exactly.any():
-            found[exactly] = size(gap[exactly], mass) <= limit
-        return np.asarray(found)
+            within[exactly] = size(gap[exactly], mass) <= limit
+        return np.asarray(within)
 
-    # the median of a curve through one to three events is nearly that of none: docs/metrics.md
+    # with one to three events the median gap is nearly that without events: docs/metrics.md
     return Norm(size, least=_MEDIAN if q <= 0.5 else 1, at_most=at_most)

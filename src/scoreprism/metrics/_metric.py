@@ -1,4 +1,4 @@
-"""From a function of rows to a public metric: the arguments that all metrics share, parsed and described once."""
+"""The decorator that makes a function of rows a public metric, with the arguments that all metrics share."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ OPTIONS = {
     ),
     "cv": (
         "int, splitter or iterable",
-        """Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is looked at.
+        """Fit ĝ out of sample, on the other folds (paper, appendix D); None fits it on the rows it is evaluated on.
         Random folds are drawn with seed 0.""",
     ),
     "bandwidth": ("float", "A fixed bandwidth, above 0 and at most 1."),
@@ -73,8 +73,8 @@ def metric(
     """
     Make a function of rows a public metric.
 
-    `returned` is what the estimate is, unless a section of its docstring says so; `if_several` what to use instead of
-    a metric made for two classes.
+    `returned` describes the estimate, unless the docstring has a section for it; `if_several` names what to use instead
+    of a metric made for two classes.
     """
 
     def publish(function: Callable[..., Estimate]) -> Metric:

@@ -12,23 +12,24 @@ from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.checks import refuse
 from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray, as_matrix, one_hot
+from scoreprism._kernels.estimate_intervals import ONE_SIGMA, Absent, Inference, Wald
 from scoreprism._kernels.term_intervals import Interval, quantile
-from scoreprism.metrics._estimate import ONE_SIGMA, Absent, Estimate, Inference, Wald
+from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._gap_curves import GapCurve, Profile
-from scoreprism.metrics._gap_intervals import ONE_ROW, gap_inference, size_of
+from scoreprism.metrics._gap_intervals import ONE_ROW, choose_inference, measure_size
 from scoreprism.metrics._gap_norms import mean_absolute
 from scoreprism.metrics._metric import ONE_CLASS, metric
 from scoreprism.metrics._rows import Rows, Units
 
 
-class _Against(Inference):
+class _RateInference(Inference):
     """
     The mean outcome against the mean score: their difference, or their ratio.
 
     The interval of the event rate alone is that of Jeffreys, which has a length where every outcome is the same (then
-    up to the exact bound, Brown, Cai & DasGupta 2001), and that of the mean score is normal. They are put together as
-    by Zou & Donner (2008): what each end adds is squared, with the correlation of the two means. For many rows that is
-    the interval of the central limit theorem.
+    up to the exact bound, Brown, Cai & DasGupta 2001), and that of the mean score is normal. They are combined as
+    by Zou & Donner (2008): squared distances of the ends are added, with the correlation of the two means. For many
+    rows this is the interval of the central limit theorem.
     """
 
     has_methods = False
@@ -40,13 +41,13 @@ class _Against(Inference):
         away = np.stack([y - self.rate, rows.law - self.mean])
         self.covariance = (away * squares) @ away.T
         outcome = float(self.covariance[0, 0])
-        #: Rows of equal weight that would know the event rate as well.
+        #: Number of rows of equal weight that give the event rate the same variance.
         self.size = self.rate * (1.0 - self.rate) / outcome if outcome > 0.0 else 1.0 / float(squares.sum())
 
     @property
     def std_error(self) -> float:
         slope = np.array([1.0, -self.value if self.ratio else -1.0])
-        error = math.hypot(math.sqrt(max(slope @ self.covariance @ slope, 0.0)), self.rows.unseen(ONE_SIGMA))
+        error = math.hypot(math.sqrt(max(slope @ self.covariance @ slope, 0.0)), self.rows.bound_unseen(ONE_SIGMA))
         return error / self.mean if self.ratio else error
 
     def _rate_ends(self, tail: float, unseen: float) -> tuple[float, float]:
@@ -59,7 +60,7 @@ class _Against(Inference):
         return float(low), float(high)
 
     def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
-        unseen = self.rows.unseen(0.5 * (1.0 - confidence_level))
+        unseen = self.rows.bound_unseen(0.5 * (1.0 - confidence_level))
         ends = self._rate_ends(0.5 * (1.0 - confidence_level), unseen)
         spread = quantile(confidence_level, two_sided=True) * math.sqrt(self.covariance[1, 1])
         product = math.sqrt(self.covariance[0, 0] * self.covariance[1, 1])
@@ -112,14 +113,14 @@ def global_balance(rows: Rows) -> Estimate:
     """
     curve = rows.remember("balance", lambda: _Imbalance(rows))
     gap = curve.profile.gap
-    pvalue = _balance_pvalue(rows, gap)
+    pvalue = _test_balance(rows, gap)
     if rows.k == 2:
         value = float(gap[1])
-        inference = ONE_ROW if rows.n == 1 else _Against(rows, value, ratio=False)
+        inference = ONE_ROW if rows.n == 1 else _RateInference(rows, value, ratio=False)
         return Estimate(value, "global_balance", "mean outcome minus mean score", inference, pvalue)
-    value = size_of(curve, mean_absolute)
+    value = measure_size(curve, mean_absolute)
     method = "total variation between class frequencies and mean probabilities"
-    return Estimate(value, "global_balance", method, gap_inference(curve, mean_absolute, value), pvalue)
+    return Estimate(value, "global_balance", method, choose_inference(curve, mean_absolute, value), pvalue)
 
 
 @metric("The ratio; 0 without an event, and then without an interval.", if_several=ONE_CLASS)
@@ -147,14 +148,14 @@ def observed_expected_ratio(rows: Rows) -> Estimate:
     if rows.n == 1:
         inference = ONE_ROW
     elif observed > 0.0:
-        inference = _Against(rows, value, ratio=True)
+        inference = _RateInference(rows, value, ratio=True)
     return Estimate(value, "observed_expected_ratio", "sum of outcomes over sum of scores", inference)
 
 
 @metric()
 def spiegelhalter_z(rows: Rows) -> Estimate:
     """
-    Spiegelhalter's z: excess of the Brier loss over what the scores promise, in standard errors.
+    Spiegelhalter's z: excess of the Brier loss over its expectation under the scores, in standard errors.
 
     Standard normal for a calibrated score (Spiegelhalter 1986). It sees only deviations that have a trend in the
     score, and grows with √n: a test, not a size.
@@ -186,9 +187,9 @@ def spiegelhalter_z(rows: Rows) -> Estimate:
     elif below > 0.0 and not impossible:
         excess = square - happened
         error = float(np.sqrt(rows.plain**2 @ (excess - rows.mean(excess)) ** 2)) / below
-        # one outcome only: what another one of small probability would change in the loss of a row
+        # one outcome only: the change in the loss of a row if another outcome occurred
         change = float(np.ptp(law, axis=1).max()) * rows.n / below if np.unique(rows.y).size == 1 else 0.0
-        inference = Wald(value, error, "clt", beyond=lambda tail: change * rows.unseen(tail))
+        inference = Wald(value, error, "clt", beyond=lambda tail: change * rows.bound_unseen(tail))
     return Estimate(value, "spiegelhalter_z", "Brier loss against its expectation under the scores", inference, pvalue)
 
 
@@ -211,7 +212,7 @@ def auc(rows: Rows) -> Estimate:
     events = int(rows.y.sum())
     if events in (0, rows.n):
         refuse("auc must have events and non-events", f"{events} events in {rows.n} rows", "Pass rows of both classes.")
-    value, variance = _placements(rows)
+    value, variance = _measure_placements(rows)
     few = min(events, rows.n - events) == 1
     inference: Inference = Absent("one class has a single row", "Pass more rows of it.")
     doubt = _bound_separated(rows)
@@ -228,7 +229,7 @@ def _bound_separated(rows: Rows) -> tuple[float, float] | None:
     """
     Where all pairs of an event and a non-event are ordered alike, or all tied: how many pairs have no row in common.
 
-    With it what a pair that differs would count: 1, or 1/2 next to ties. None where pairs differ.
+    Also what a pair that differs would count: 1, or 1/2 next to ties. None where pairs differ.
     """
     event = rows.y == 1
     high, low = rows.law[event], rows.law[~event]
@@ -239,7 +240,7 @@ def _bound_separated(rows: Rows) -> tuple[float, float] | None:
     return float(min(sizes)), 0.5 if tied else 1.0
 
 
-def _balance_pvalue(rows: Rows, gap: FloatArray) -> float | None:
+def _test_balance(rows: Rows, gap: FloatArray) -> float | None:
     """
     Chi-squared of the mean gaps under Y ~ Cat(S), whose covariance is Σw²(diag S − SSᵀ).
 
@@ -253,13 +254,13 @@ def _balance_pvalue(rows: Rows, gap: FloatArray) -> float | None:
     values, vectors = np.linalg.eigh(np.diag(squares @ law) - (law.T * squares) @ law)
     free = values > 1e-12 * max(float(squares.sum()), TINY)
     along = vectors.T @ gap
-    if (np.abs(along[~free]) > 1e-9).any():  # something happened that had no probability
+    if (np.abs(along[~free]) > 1e-9).any():  # an outcome of probability 0 occurred
         return 0.0
     degrees = int(free.sum())
     return float(chdtrc(degrees, float((along[free] ** 2 / values[free]).sum()))) if degrees else 1.0
 
 
-def _placements(rows: Rows) -> tuple[float, float]:
+def _measure_placements(rows: Rows) -> tuple[float, float]:
     """The area and its variance from the placements: the share of the other class that each row beats."""
     score, event, share = rows.law[rows.order], rows.y[rows.order] == 1, rows.share[rows.order]
     first = np.append(True, np.diff(score) > 0.0)

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_clip, refuse
+from scoreprism._core.checks import abbreviate, parse_clip, refuse
 from scoreprism._core.numerics import clipped_sigmoid, log_odds
 from scoreprism._core.simplex import FloatArray, clip_law
+from scoreprism._kernels.estimate_intervals import Absent, Inference, Wald
 from scoreprism._kernels.logistic import find_separation, fit_logistic
-from scoreprism.metrics._estimate import Absent, Estimate, Inference, Wald
+from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._metric import ONE_CLASS, metric
 from scoreprism.metrics._rows import Rows
 
@@ -23,7 +24,7 @@ def _log_odds(rows: Rows, name: str, clip: float | None) -> FloatArray:
     if bad.size:
         refuse(
             f"{name} must have scores strictly between 0 and 1, because it is computed from log-odds",
-            f"{bad.size} of {rows.n} rows at 0 or 1 (row {listed(bad)})",
+            f"{bad.size} of {rows.n} rows at 0 or 1 (row {abbreviate(bad)})",
             "Pass `clip`=1e-6, for example, to keep scores that far from 0 and 1.",
         )
     return log_odds(law)
@@ -39,8 +40,12 @@ def _require_both(rows: Rows, name: str) -> None:
         )
 
 
-def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArray, FloatArray]:
-    """Intercept and slope of y on log-odds, and their sandwich covariance."""
+def _fit_recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArray, FloatArray]:
+    """Intercept and slope of y on log-odds, and their sandwich covariance; fitted once for both metrics."""
+    return rows.remember(f"recalibration {clip!r}", lambda: _fit_line(rows, name, clip))
+
+
+def _fit_line(rows: Rows, name: str, clip: float | None) -> tuple[FloatArray, FloatArray]:
     x, y = _log_odds(rows, name, clip), rows.y.astype(np.float64)
     _require_both(rows, name)
     if np.ptp(x) <= 1e-9 * (1.0 + np.abs(x).max()):
@@ -55,7 +60,7 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
             f"a score that separates the {int(y.sum())} events from the {int((1 - y).sum())} others",
             "Pass more rows.",
         )
-    # around their centre and on their own scale log-odds are fitted best; then back
+    # standardised log-odds make the fit well conditioned; `back` undoes that
     centre, scale = rows.mean(x), float(np.sqrt(rows.mean((x - rows.mean(x)) ** 2)))
     design = np.stack([np.ones(rows.n), (x - centre) / scale])
     fit = fit_logistic(design, y, rows.plain)
@@ -65,7 +70,7 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
         )
     back = np.array([[1.0, -centre / scale], [0.0, 1.0 / scale]])
     try:
-        covariance = _sandwich(design, y, rows.plain, clipped_sigmoid(fit.coefficients @ design))
+        covariance = _find_covariance(design, y, rows.plain, clipped_sigmoid(fit.coefficients @ design))
     except np.linalg.LinAlgError:
         refuse(
             f"{name} must have weight on rows whose scores differ",
@@ -75,14 +80,14 @@ def _recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArra
     return back @ fit.coefficients, back @ covariance @ back.T
 
 
-def _sandwich(design: FloatArray, y: FloatArray, weight: FloatArray, p: FloatArray) -> FloatArray:
-    """Covariance that holds for weighted rows, and where the logistic model does not."""
+def _find_covariance(design: FloatArray, y: FloatArray, weight: FloatArray, p: FloatArray) -> FloatArray:
+    """Sandwich covariance, valid for weighted rows and where the logistic model is wrong."""
     bread = np.linalg.inv((design * (weight * p * (1.0 - p))) @ design.T)
     scores = design * (weight * (y - p))
     return np.asarray(bread @ (scores @ scores.T) @ bread)
 
 
-def _wald(value: float, variance: float) -> Inference:
+def _make_inference(value: float, variance: float) -> Inference:
     error = math.sqrt(variance)
     return Wald(value, error, "wald, sandwich") if math.isfinite(error) else Absent("its variance is infinite", "")
 
@@ -103,9 +108,11 @@ def calibration_intercept(rows: Rows, *, clip: float | None = None) -> Estimate:
     >>> round(calibration_intercept(rng.random(1000) < s, s), 3)
     0.034
     """
-    coefficients, covariance = _recalibration(rows, "calibration_intercept", clip)
+    coefficients, covariance = _fit_recalibration(rows, "calibration_intercept", clip)
     value = float(coefficients[0])
-    return Estimate(value, "calibration_intercept", "logistic regression on log-odds", _wald(value, covariance[0, 0]))
+    return Estimate(
+        value, "calibration_intercept", "logistic regression on log-odds", _make_inference(value, covariance[0, 0])
+    )
 
 
 @metric("The slope, 1 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
@@ -123,9 +130,11 @@ def calibration_slope(rows: Rows, *, clip: float | None = None) -> Estimate:
     >>> round(calibration_slope(rng.random(1000) < s, s), 3)
     1.055
     """
-    coefficients, covariance = _recalibration(rows, "calibration_slope", clip)
+    coefficients, covariance = _fit_recalibration(rows, "calibration_slope", clip)
     value = float(coefficients[1])
-    return Estimate(value, "calibration_slope", "logistic regression on log-odds", _wald(value, covariance[1, 1]))
+    return Estimate(
+        value, "calibration_slope", "logistic regression on log-odds", _make_inference(value, covariance[1, 1])
+    )
 
 
 @metric("The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
@@ -150,6 +159,6 @@ def calibration_in_the_large(rows: Rows, *, clip: float | None = None) -> Estima
     centre = rows.mean(offset)  # Newton starts where scores are right on average
     fit = fit_logistic(ones, y, rows.plain, offset=offset - centre)
     value = float(fit.coefficients[0]) - centre
-    covariance = _sandwich(ones, y, rows.plain, clipped_sigmoid(value + offset))
+    covariance = _find_covariance(ones, y, rows.plain, clipped_sigmoid(value + offset))
     method = "logistic regression with log-odds as offset"
-    return Estimate(value, "calibration_in_the_large", method, _wald(value, covariance[0, 0]))
+    return Estimate(value, "calibration_in_the_large", method, _make_inference(value, covariance[0, 0]))

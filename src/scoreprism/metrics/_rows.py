@@ -1,4 +1,4 @@
-"""The rows a metric is computed from: parsed once, without rows of no weight, and shared by all metrics of a table."""
+"""The rows a metric is computed from: parsed once, without zero weights, and shared by all metrics of a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNITS = 2048
 
 @dataclass(frozen=True)
 class Units:
-    """What is resampled: rows in order of score, or runs of neighbours with the same outcome, drawn by their size."""
+    """Units of resampling: rows in order of score, or runs of neighbours with equal outcomes, drawn by size."""
 
     score: FloatArray
     y: FloatArray
@@ -50,11 +50,11 @@ class Rows:
     weight: FloatArray | None  # (n,): positive weights; None for equal ones
     backend: str | None = None  # dataframe library the data came in
     pool: bool = True  # whether many rows may be resampled as neighbourhoods
-    _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(sample: Sample) -> Rows:
-        """The rows of the only model of a sample; equal weights are none."""
+        """The rows of a sample's only model; equal weights become None."""
         law, weight = sample.prediction, sample.weight
         if weight is not None and (weight == weight[0]).all():
             weight = None
@@ -75,7 +75,7 @@ class Rows:
         """Weights that sum to one."""
         return np.full(self.n, 1.0 / self.n) if self.weight is None else self.weight / self.weight.sum()
 
-    def unseen(self, tail: float) -> float:
+    def bound_unseen(self, tail: float) -> float:
         """
         Largest plausible probability of the outcomes that no row has; 0 where every class occurs.
 
@@ -90,14 +90,14 @@ class Rows:
         return np.argsort(self.law, kind="stable")
 
     def mean(self, values: FloatArray) -> float:
-        """Weighted mean of something that every row has."""
+        """Weighted mean of one value per row."""
         return float(values.mean()) if self.weight is None else float(self.share @ values)
 
     def remember(self, key: Any, make: Callable[[], Thing]) -> Thing:
-        """What `make` returns, made once for each key: metrics of one table share their curves."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        value: Thing = self._kept[key]
+        """The result of `make`, cached by key, so that the metrics of a table share their curves."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: Thing = self._cache[key]
         return value
 
     @cached_property
@@ -105,8 +105,8 @@ class Rows:
         """Weights with mean one."""
         return np.ones(self.n) if self.weight is None else self.weight / self.weight.mean()
 
-    def against(self, score: FloatArray, event: NDArray[np.bool_], *, pool: bool) -> Rows:
-        """The same rows as a question with two answers."""
+    def with_event(self, score: FloatArray, event: NDArray[np.bool_], *, pool: bool) -> Rows:
+        """The same rows with another score and event."""
         return Rows(score, event.astype(np.intp), self.weight, self.backend, pool)
 
     @cached_property
@@ -123,7 +123,7 @@ class Rows:
 
     @cached_property
     def units(self) -> Units:
-        """Two classes: what is resampled. Weights differ within a neighbourhood, so weighted rows are never pooled."""
+        """Two classes: units of resampling; weighted rows are never pooled, as weights differ among neighbours."""
         if not self.pool or self.weight is not None or self.n <= 2 * _UNITS:
             return self.row_units
         score, y = self.law[self.order], self.y[self.order]
@@ -156,18 +156,18 @@ def parse_rows(
     return Rows.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
 
 
-def one_vs_rest(rows: Rows) -> list[Rows]:
-    """The question "is it class k?" for every class."""
+def split_classes(rows: Rows) -> list[Rows]:
+    """Rows of every class against the rest."""
     law = as_matrix(rows.law)
-    # a resample of several questions is one of rows: none of them may pool on its own
+    # the classes share one resample of rows, so none of them may pool rows
     return rows.remember(
-        "one-vs-rest", lambda: [rows.against(law[:, k], rows.y == k, pool=False) for k in range(rows.k)]
+        "one-vs-rest", lambda: [rows.with_event(law[:, k], rows.y == k, pool=False) for k in range(rows.k)]
     )
 
 
-def top_label(rows: Rows) -> tuple[Rows, IntArray]:
-    """The question "is the most likely class right?", and that class (of equal ones the first)."""
+def pick_top_label(rows: Rows) -> tuple[Rows, IntArray]:
+    """Rows of "the most likely class is right", and that class (the first of equals)."""
     law = as_matrix(rows.law)
     best = law.argmax(axis=1)
     confidence = np.take_along_axis(law, best[:, None], axis=1)[:, 0]
-    return rows.remember("top", lambda: rows.against(confidence, rows.y == best, pool=True)), best
+    return rows.remember("top", lambda: rows.with_event(confidence, rows.y == best, pool=True)), best

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
-from scoreprism._core.checks import listed, parse_choice, refuse
+from scoreprism._core.checks import abbreviate, parse_choice, refuse
 from scoreprism._core.simplex import ArrayLike
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._sample.models import predict_probabilities
@@ -22,7 +22,7 @@ from scoreprism.metrics._table import METRICS, check_options
 
 #: Terms of a loss that a scorer can return.
 TERMS = ("reliability", "refinement", "resolution")
-#: What a term of a loss can be estimated with: options of `decompose`.
+#: Options of `decompose` for the estimate of a term.
 _TERM_OPTIONS = ("calibrator", "cv", "random_state")
 #: Metrics whose best value is neither 0 nor as large as possible; the score is minus the distance from it.
 _IDEAL = {"calibration_slope": 1.0}
@@ -51,7 +51,7 @@ class Scorer(BaseEstimator):  # type: ignore[misc]
     scorer('ece', n_bins=10)
     """
 
-    # what `score` takes beside X and y can be routed to it: the weights, but not the estimator
+    # arguments of `score` besides X and y can be routed to it: the weights, but not the estimator
     __metadata_request__score: ClassVar[dict[str, str]] = {"estimator": UNUSED}
 
     def __init__(self, name: str, loss: Any = None, options: Mapping[str, Any] | None = None) -> None:
@@ -98,13 +98,13 @@ class Scorer(BaseEstimator):  # type: ignore[misc]
             loss = get_loss(self.name, **options)
             return sample.mean(loss.evaluate(sample.prediction, sample.y))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreprismWarning)  # of intervals, and once per fold: a score is a number
+            warnings.simplefilter("ignore", ScoreprismWarning)  # they concern intervals, which a score does not have
             d = ChainFit.of(sample, **options).fit().decompose(get_loss("log" if self.loss is None else self.loss))
         return (d.resolution_form if self.name == "resolution" else d).terms[self.name]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        given = {} if self.loss is None else {"loss": self.loss}
-        words = [f"{key}={value!r}" for key, value in (given | dict(self.options or {})).items()]
+        parameters = ({} if self.loss is None else {"loss": self.loss}) | dict(self.options or {})
+        words = [f"{key}={value!r}" for key, value in parameters.items()]
         return f"scorer({', '.join([repr(self.name), *words])})"[:N_CHAR_MAX]
 
 
@@ -162,7 +162,7 @@ def scorer(name: str, *, loss: str | ProperLoss | None = None, **options: Any) -
         get_loss("log" if loss is None else loss)
         wrong = [option for option in options if option not in _TERM_OPTIONS]
         if wrong:
-            refuse(f"{known} takes the options {', '.join(_TERM_OPTIONS)}", listed(wrong), "Correct their names.")
+            refuse(f"{known} takes the options {', '.join(_TERM_OPTIONS)}", abbreviate(wrong), "Correct their names.")
     return Scorer(known, loss, options or None)
 
 

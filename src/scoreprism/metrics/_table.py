@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, parse_confidence, parse_count, parse_random_state, refuse
+from scoreprism._core.checks import abbreviate, parse_choice, parse_confidence, parse_count, parse_random_state, refuse
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._document.result import TermTable
 from scoreprism._findings.finding import Finding, Noted
 from scoreprism._findings.wording import write_count, write_percent, write_pvalue
 from scoreprism._kernels.term_intervals import Interval
@@ -59,13 +59,13 @@ METRICS: dict[str, Metric] = {
     )
 }
 
-#: Metrics of any number of classes, and those that are mostly asked for with three or more.
+#: Metrics for any number of classes, and those mainly for three or more.
 ANY_CLASSES = ("global_balance", "spiegelhalter_z")
 SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise", "confidence", "top_label")))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MetricTable(Drawable, Noted, TermTable):
+class MetricTable(Noted, TermTable):
     """
     Metrics of one prediction, with intervals.
 
@@ -196,7 +196,11 @@ def _parse_metrics(
     options = metrics if isinstance(metrics, Mapping) else {name: {} for name in metrics}
     if not options:
         refuse("`metrics` must name at least one metric", "none", "Leave it out for all of them.")
-    return {parse_choice(name, METRICS, "metrics"): dict(given) for name, given in options.items()}
+    parsed = {parse_choice(name, METRICS, "metrics"): dict(own) for name, own in options.items()}
+    for name, own in parsed.items():
+        if own:
+            check_options(name, own)
+    return parsed
 
 
 @described()
@@ -248,7 +252,6 @@ def evaluate(
     estimates, findings = {}, list[Finding]()
     for name, options in _parse_metrics(metrics, rows.k).items():
         try:
-            check_options(name, options)
             estimates[name] = METRICS[name].of_rows(rows, **options)
         except ScoreprismError as error:
             if metrics is not None:
@@ -263,7 +266,7 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     wrong = [option for option in options if option not in METRICS[name].options]
     if wrong:
         known = ", ".join(METRICS[name].options) or "none"
-        refuse(f"{name} takes the options {known}", listed(wrong), "Correct their names.")
+        refuse(f"{name} takes the options {known}", abbreviate(wrong), "Correct their names.")
 
 
 def _find_interval(value: Estimate, confidence_level: float, count: int, seed: int) -> Interval:

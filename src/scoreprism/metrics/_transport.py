@@ -18,8 +18,9 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.resampling import Streams, count_rows
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
+from scoreprism._kernels.estimate_intervals import Absent, Inference
 from scoreprism._kernels.term_intervals import Interval
-from scoreprism.metrics._estimate import Absent, Estimate, Inference
+from scoreprism.metrics._estimate import Estimate
 
 METHODS = ("auto", "exact", "sliced")
 #: Rows up to which "auto" solves the transport on the simplex: an assignment for equal weights, else a linear program.
@@ -97,7 +98,7 @@ def transport_cost(
     weight = None if equal else weight
     order = f"Wasserstein distance of order {p}"
     if n_classes(s) == 2:
-        lines = Projected((as_vector(s)[None], as_vector(g)[None]), weight, p)
+        lines = ProjectedScores((as_vector(s)[None], as_vector(g)[None]), weight, p)
         return Estimate(lines.distance(), "transport_cost", f"{order}, exact in one dimension", lines)
     most = _MOST_ASSIGNED if equal else _MOST_PROGRAMMED
     if chosen == "exact" and s.shape[0] > most:
@@ -111,12 +112,12 @@ def transport_cost(
         value = _assign(s, g, p) if equal else _solve_program(s, g, np.asarray(weight), p)
         return Estimate(value, "transport_cost", f"{order}, exact on the simplex", _NO_RESAMPLING)
     count = parse_count(n_projections, "n_projections", 1)
-    directions = simplex_directions(n_classes(s), count, parse_random_state(random_state))
-    lines = Projected((directions @ s.T, directions @ g.T), weight, p)
+    directions = draw_directions(n_classes(s), count, parse_random_state(random_state))
+    lines = ProjectedScores((directions @ s.T, directions @ g.T), weight, p)
     return Estimate(lines.distance(), "transport_cost", f"{order}, sliced along {count} directions", lines)
 
 
-def simplex_directions(k: int, count: int, rng: np.random.Generator) -> FloatArray:
+def draw_directions(k: int, count: int, rng: np.random.Generator) -> FloatArray:
     """Unit vectors along the simplex, uniformly distributed, shape (count, k)."""
     normal = rng.standard_normal((count, k))
     normal -= normal.mean(axis=1, keepdims=True)
@@ -124,8 +125,8 @@ def simplex_directions(k: int, count: int, rng: np.random.Generator) -> FloatArr
 
 
 @dataclass(eq=False)
-class Projected(Inference):
-    """Scores before and after on some lines, sorted once: a resample is a vector of counts."""
+class ProjectedScores(Inference):
+    """Scores before and after, projected on lines and sorted once; a resample is a vector of counts."""
 
     ends: tuple[FloatArray, FloatArray]
     weight: FloatArray | None
@@ -133,7 +134,7 @@ class Projected(Inference):
 
     @cached_property
     def _sorted(self) -> list[tuple[IntArray, FloatArray]]:
-        """Of both ends the order of the rows on each line, and the sorted values."""
+        """Order of the rows on each line and sorted values, before and after."""
         orders = [np.argsort(end, axis=1, kind="stable") for end in self.ends]
         return [(order, np.take_along_axis(end, order, axis=1)) for order, end in zip(orders, self.ends, strict=True)]
 
@@ -145,7 +146,7 @@ class Projected(Inference):
             total = float((np.abs(before - after) ** self.p).mean())
         else:
             lines = zip(first, before, second, after, strict=True)
-            total = float(np.mean([_coupling(a, weight[i], b, weight[j], self.p) for i, a, j, b in lines]))
+            total = float(np.mean([_couple(a, weight[i], b, weight[j], self.p) for i, a, j, b in lines]))
         return float(total ** (1.0 / self.p))
 
     def _replicates(self, count: int, random_state: object) -> FloatArray:
@@ -164,13 +165,13 @@ class Projected(Inference):
         return Interval(float(low), float(high), confidence_level, "bootstrap, percentile")
 
 
-def _coupling(a: FloatArray, wa: FloatArray, b: FloatArray, wb: FloatArray, p: int) -> float:
+def _couple(a: FloatArray, wa: FloatArray, b: FloatArray, wb: FloatArray, p: int) -> float:
     """Cost of the quantile coupling of two weighted samples, both sorted."""
     ca, cb = np.cumsum(wa), np.cumsum(wb)
     ca, cb = ca / ca[-1], cb / cb[-1]
     levels = np.sort(np.concatenate([ca, cb]))
     widths = np.diff(levels, prepend=0.0)
-    # rounding of the two sums may leave slivers between equal levels: they weigh nothing
+    # rounding of the two sums may leave slivers between equal levels, which weigh next to nothing
     middle = levels - 0.5 * widths
     quantiles = [v[np.minimum(np.searchsorted(c, middle), v.size - 1)] for v, c in ((a, ca), (b, cb))]
     return float(widths @ np.abs(quantiles[0] - quantiles[1]) ** p)
@@ -199,7 +200,7 @@ def _solve_program(s: FloatArray, g: FloatArray, weight: FloatArray, p: int) -> 
     n, share = s.shape[0], weight / weight.sum()
     ones, same = np.ones((1, n)), eye_array(n)
     margins = vstack([kron(same, ones), kron(ones, same)]).tocsr()[:-1]  # the last one follows from the others
-    solved = linprog(_costs(s, g, p).ravel(), A_eq=margins, b_eq=np.concatenate([share, share])[:-1], method="highs")
-    if not solved.success:
-        refuse("the transport must be solvable", solved.message, 'Use `method`="sliced".')
-    return float(max(solved.fun, 0.0) ** (1.0 / p))
+    solution = linprog(_costs(s, g, p).ravel(), A_eq=margins, b_eq=np.concatenate([share, share])[:-1], method="highs")
+    if not solution.success:
+        refuse("the transport must be solvable", solution.message, 'Use `method`="sliced".')
+    return float(max(solution.fun, 0.0) ** (1.0 / p))

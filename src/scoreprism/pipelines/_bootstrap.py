@@ -1,4 +1,4 @@
-"""pipeline_bootstrap(): how far the terms of a whole pipeline move when its rows are drawn again (appendix C)."""
+"""pipeline_bootstrap(): the sampling variation of a whole pipeline's terms (appendix C)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_random_state, require_jobs
 from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray
-from scoreprism._core.workers import one_thread, run_all
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._core.workers import limit_threads, run_all
+from scoreprism._document.result import TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, Noted
 from scoreprism._fitting.chain_fit import decompose_each
@@ -26,13 +26,13 @@ from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.pipelines._checkpoint import Checkpoint, Store
 from scoreprism.pipelines._pipeline import Pipeline
 from scoreprism.pipelines._replicates import Setup, replicate
-from scoreprism.pipelines._split_tables import deviation
+from scoreprism.pipelines._split_tables import find_deviation
 
 #: How replicates become an interval; docs/pipelines.md has the measured coverage of each.
 METHODS = ("normal", "percentile", "corrected", "basic")
-#: Quantities beside the terms.
+#: Quantities besides the terms.
 LOSS, RECALIBRATED, GAIN = "loss", "recalibrated loss", "gain"
-#: Quantities that cannot be negative in the population; over given test rows they can.
+#: Quantities that cannot be negative in the population, but can on fixed test rows.
 _NONNEGATIVE = frozenset({"reliability", "grouping", "refinement", "irreducible", LOSS, RECALIBRATED})
 #: Mean shift of replicates, in standard errors, above which a finding reports it.
 _SHIFTED = 0.5
@@ -59,7 +59,7 @@ def combine_columns(columns: FloatArray, name: str, terms: tuple[str, ...]) -> F
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PipelineBootstrap(Drawable, Noted, TermTable):
+class PipelineBootstrap(Noted, TermTable):
     """
     A pipeline's terms under resampling: made by `pipeline_bootstrap`.
 
@@ -72,15 +72,15 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
     refit : str
         "calibrator" or "all".
     resample_test : bool
-        Whether standard errors and intervals count the sampling of the test rows.
+        Whether standard errors and intervals include the sampling of the test rows.
     decomposition : Decomposition
         Of the pipeline as it is.
     n_redrawn : int
         Draws that held too few rows of a class and were drawn again.
     seed : int
-        What ``random_state`` gave: passing it on gives other numbers, the same ``random_state`` the same.
+        Seed derived from ``random_state``; to repeat a run, pass the same ``random_state``, not this number.
     findings : tuple of Finding
-        What a reader must know.
+        Cautions about the replicates.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         Parameters
         ----------
         loss : str or ProperLoss
-            One of those that ``loss`` held.
+            One of the losses passed as ``loss``.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         """Estimate of each quantity for the pipeline as it is."""
         return {name: float(combine_columns(self._original, name, self._terms)) for name in self.names}
 
-    def _draws(self, name: str, stage: str) -> FloatArray:
+    def _get_draws(self, name: str, stage: str) -> FloatArray:
         """A quantity in all replicates, with everything up to a stage resampled."""
         return combine_columns(self._values[:, self._stages.index(stage)], name, self._terms)
 
@@ -153,20 +153,22 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
     @property
     def replicates(self) -> FloatArray:
         """Every quantity in every replicate, shape (n_resamples, names)."""
-        return np.stack([self._draws(name, self._last) for name in self.names], axis=1)
+        return np.stack([self._get_draws(name, self._last) for name in self.names], axis=1)
 
     @cached_property
     def std_error(self) -> dict[str, float]:
         """Standard deviation of the replicates of each quantity; NaN where a loss is infinite."""
-        return {name: deviation(self._draws(name, self._last)) for name in self.names}
+        return {name: find_deviation(self._get_draws(name, self._last)) for name in self.names}
 
     @property
     def shift(self) -> dict[str, float]:
-        """Mean of the replicates minus the estimate, in standard errors: resampled pipelines may be other pipelines."""
-        return {name: self._shift(name) / self.std_error[name] if self.std_error[name] else 0.0 for name in self.names}
+        """Mean of the replicates minus the estimate, in standard errors; large if resampling changes the pipeline."""
+        return {
+            name: self._find_shift(name) / self.std_error[name] if self.std_error[name] else 0.0 for name in self.names
+        }
 
-    def _shift(self, name: str) -> float:
-        draws = self._draws(name, self._last)
+    def _find_shift(self, name: str) -> float:
+        draws = self._get_draws(name, self._last)
         return float(draws.mean()) - self.terms[name] if np.isfinite(draws).all() else math.nan
 
     @property
@@ -176,7 +178,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
 
         Each replicate is measured with the calibration rows resampled, then the training rows too, then the test rows
         too; the parts are the variances of the steps. They do not add up to the variance of the whole, because the
-        steps of a replicate are correlated (calibration and training negatively), and what a source gets depends on
+        steps of a replicate are correlated (calibration and training negatively), and the part of a source depends on
         this order. Shares in the table are of the sum of the parts.
         """
         parts: dict[str, dict[str, float]] = {}
@@ -184,9 +186,9 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
             before: FloatArray = np.zeros(self.n_resamples)
             parts[name] = {}
             for stage in self._stages:
-                now = self._draws(name, stage)
+                now = self._get_draws(name, stage)
                 with np.errstate(invalid="ignore"):  # infinite losses
-                    parts[name][stage] = deviation(now - before) ** 2
+                    parts[name][stage] = find_deviation(now - before) ** 2
                 before = now
         return parts
 
@@ -205,30 +207,30 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
         method : {"normal", "percentile", "corrected", "basic"}, default="normal"
             "normal" is the estimate ± z standard errors; "corrected" the same after subtracting the shift of the
             replicates; "percentile" takes quantiles of the replicates, "basic" mirrors them at the estimate.
-            docs/pipelines.md says how often each covers: the last two methods too rarely.
+            docs/pipelines.md has the coverage of each, which is too low for the last two.
 
         Returns
         -------
         Interval
-            Cut at 0 for quantities that cannot be negative in the population, unless the test rows are taken as they
-            are; NaN where a loss is infinite.
+            Cut at 0 for quantities that cannot be negative in the population, unless the test rows are taken as
+            fixed; NaN where a loss is infinite.
         """
         name, confidence = parse_choice(term, self.names, "term"), parse_confidence(confidence_level)
         chosen = parse_choice(method, METHODS, "method")
-        draws = self._draws(name, self._last)
+        draws = self._get_draws(name, self._last)
         if not np.isfinite(draws).all() or not math.isfinite(self.terms[name]):
             return Interval(math.nan, math.nan, confidence, chosen)
-        low, high = self._ends(name, draws, confidence, chosen)
+        low, high = self._find_ends(name, draws, confidence, chosen)
         floor = 0.0 if name in _NONNEGATIVE and self.resample_test else -math.inf
         return Interval(max(low, floor), max(high, floor), confidence, chosen)
 
-    def _ends(self, name: str, draws: FloatArray, confidence_level: float, method: str) -> tuple[float, float]:
+    def _find_ends(self, name: str, draws: FloatArray, confidence_level: float, method: str) -> tuple[float, float]:
         estimate = self.terms[name]
         if method in ("percentile", "basic"):
             low, high = np.quantile(draws, [0.5 - confidence_level / 2, 0.5 + confidence_level / 2]).tolist()
             return (low, high) if method == "percentile" else (2 * estimate - high, 2 * estimate - low)
         margin = quantile(confidence_level, two_sided=True) * self.std_error[name]
-        centre = estimate - (self._shift(name) if method == "corrected" else 0.0)
+        centre = estimate - (self._find_shift(name) if method == "corrected" else 0.0)
         return centre - margin, centre + margin
 
     # ── tables ──────────────────────────────────────────────────────────────────────────────────────
@@ -236,24 +238,24 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
     @property
     def conclusion(self) -> Finding:
         """Whether recalibration pays, by the interval of the gain."""
-        known, facts = self.interval(GAIN), {"loss": str(self.loss)}
-        if not math.isfinite(known.low):
+        interval, facts = self.interval(GAIN), {"loss": str(self.loss)}
+        if not math.isfinite(interval.low):
             return Finding("recalibration_undecided", facts=facts)
-        kind = "recalibration_costs" if known.high < 0.0 else "recalibration_undecided"
-        kind = "recalibration_pays" if known.low > 0.0 else kind
+        kind = "recalibration_costs" if interval.high < 0.0 else "recalibration_undecided"
+        kind = "recalibration_pays" if interval.low > 0.0 else kind
         gain = self.terms[GAIN]
-        about: dict[str, Any] = {"value": gain, "low": known.low, "high": known.high, "confidence_level": 0.95}
+        about: dict[str, Any] = {"value": gain, "low": interval.low, "high": interval.high, "confidence_level": 0.95}
         return Finding(kind, **about, facts=facts)
 
     @property
     def advice(self) -> str:
-        """The conclusion in words."""
+        """The conclusion as a sentence."""
         return self.conclusion.text
 
     @described()
     def replicates_frame(self, backend: str | None = None) -> Any:
         """
-        All replicates, one row per replicate, what was resampled, and quantity.
+        All replicates: one row for each replicate, stage of resampling and quantity.
 
         Returns
         -------
@@ -267,7 +269,7 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
                 columns["loss"] += [str(self.loss)] * self.n_resamples
                 columns["resampled"] += [", ".join(self._stages[: number + 1])] * self.n_resamples
                 columns["term"] += [name] * self.n_resamples
-                columns["value"] += self._draws(name, stage).tolist()
+                columns["value"] += self._get_draws(name, stage).tolist()
         return make_frame(columns, backend or self._backend)
 
     def to_dict(self) -> dict[str, Any]:
@@ -290,19 +292,19 @@ class PipelineBootstrap(Drawable, Noted, TermTable):
             "variance": self.variance,
             "advice": self.advice,
             "findings": [one.to_dict() for one in self._findings()],
-            "replicates": {name: self._draws(name, self._last).tolist() for name in self.names},
+            "replicates": {name: self._get_draws(name, self._last).tolist() for name in self.names},
         }
         encoded: dict[str, Any] = encode(content)
         return encoded
 
     def _columns(self) -> dict[str, list[Any]]:
-        known = [self.interval(name) for name in self.names]
+        intervals = [self.interval(name) for name in self.names]
         columns: dict[str, list[Any]] = {
             "term": list(self.names),
             "estimate": [self.terms[name] for name in self.names],
             "std_error": [self.std_error[name] for name in self.names],
-            "low": [one.low for one in known],
-            "high": [one.high for one in known],
+            "low": [one.low for one in intervals],
+            "high": [one.high for one in intervals],
         }
         variance = self.variance
         total = {name: sum(parts.values()) for name, parts in variance.items()}
@@ -350,8 +352,8 @@ def pipeline_bootstrap(
     """
     Bootstrap a pipeline: train a classifier, calibrate it on a second split, decompose its loss on a third.
 
-    Every replicate draws rows with replacement, refits, and decomposes again, with the debiased estimate inside. Copies
-    of a row share a block wherever the spread of the fitted map is measured, so that replicates centre on the estimate.
+    Every replicate draws rows with replacement, refits, and decomposes again, with the debiased estimate. Copies
+    of a row share a block when the spread of the fitted map is measured, so that replicates centre on the estimate.
 
     Parameters
     ----------
@@ -378,17 +380,18 @@ def pipeline_bootstrap(
     groups : tuple of array-like, optional
         Clusters of the rows of train, calibration and test (None for single rows): drawn instead of rows.
     resample : {"auto", "rows", "weights"}, default="auto"
-        How the classifier sees resampled rows: repeated, or once, with counts as weights. "auto" repeats them, except
-        for classifiers that validate themselves on a part of their rows and take weights: copies would leak there.
+        How resampled rows are passed to the classifier: repeated, or once, with counts as weights. "auto" repeats them,
+        except for classifiers that hold out some of their rows for validation and take weights, where copies would
+        leak.
     resample_test : bool, default=True
-        Whether standard errors and intervals count the sampling of the test rows: True for statements about the
+        Whether standard errors and intervals include the sampling of the test rows: True for statements about the
         population, False for statements about these test rows.
     checkpoint : path, optional
-        A file that keeps finished replicates: a run that was interrupted, or is repeated with more replicates,
+        A file for finished replicates: a run that was interrupted, or is repeated with more replicates,
         continues from it with the same result. A file of another problem is refused: other rows, options, parameters
-        or functions, or a classifier that scores calibration and test rows otherwise.
+        or functions, or a classifier that gives calibration and test rows other scores.
     random_state : int, Generator or None, default=0
-        Seed. None draws one, and continues with that of the checkpoint.
+        Seed. None draws one, or takes that of the checkpoint.
     n_jobs : int, optional
         Processes, as in joblib, whose ``parallel_config`` chooses other backends. The result does not depend on it.
 
@@ -424,7 +427,7 @@ def pipeline_bootstrap(
         store = Checkpoint(checkpoint, pipeline.identity, pipeline.digest_of_scores, seed)
     with store:
         setup = Setup.of(pipeline, store.seed)
-        with one_thread():
+        with limit_threads():
             clip = setup.pipeline.clip
             chain = setup.fit.fit(pipeline.losses.values(), clip)
             decompositions = decompose_each(chain, pipeline.losses, "debiased", clip)
@@ -432,30 +435,32 @@ def pipeline_bootstrap(
         store.require_shape((len(setup.stages), *values.shape))
         _run(setup, count, n_jobs, store)
     done = [store.done[b] for b in range(count)]
-    drawn, redrawn = np.stack([one[0] for one in done]), sum(one[1] for one in done)
+    replicates, redraws = np.stack([one[0] for one in done]), sum(one[1] for one in done)
     results: dict[str, PipelineBootstrap] = {}
     for i, (name, decomposition) in enumerate(decompositions.items()):
-        result = _make_result(pipeline, setup, decomposition, values[i], drawn[:, :, i], redrawn)
+        result = _make_result(pipeline, setup, decomposition, values[i], replicates[:, :, i], redraws)
         results[name] = replace(result, _by_loss=results)
     return next(iter(results.values()))
 
 
 def _run(setup: Setup, count: int, n_jobs: int | None, store: Store) -> None:
-    """The replicates that are not there yet, stored as they finish."""
+    """Run the missing replicates and store them as they finish."""
     missing = [b for b in range(count) if b not in store.done]
 
-    def kept() -> str:
+    def describe_progress() -> str:
         finished = sum(b in store.done for b in range(count))
         where = "kept in the checkpoint" if isinstance(store, Checkpoint) else "lost: there is no checkpoint="
         return f"{finished} of {count} replicates were finished and are {where}"
 
-    results = run_all(partial(replicate, setup), missing, n_jobs, "pipeline bootstrap", ordered=False, kept=kept)
+    results = run_all(
+        partial(replicate, setup), missing, n_jobs, "pipeline bootstrap", ordered=False, kept=describe_progress
+    )
     for one in results:
         store.add(*one)
 
 
 def _make_result(
-    pipeline: Pipeline, setup: Setup, original: Decomposition, values: FloatArray, drawn: FloatArray, redrawn: int
+    pipeline: Pipeline, setup: Setup, original: Decomposition, values: FloatArray, replicates: FloatArray, redraws: int
 ) -> PipelineBootstrap:
     """The result for one loss."""
     result = PipelineBootstrap(
@@ -465,18 +470,20 @@ def _make_result(
         refit=pipeline.refit,
         resample_test=pipeline.resample_test,
         decomposition=original,
-        n_redrawn=redrawn,
+        n_redrawn=redraws,
         seed=setup.seed,
         findings=(*pipeline.findings, *original.findings),
         _stages=setup.stages,
         _original=values,
-        _values=drawn,
+        _values=replicates,
     )
-    return replace(result, findings=(*result.findings, *_cautions(result, reference=pipeline.reference is not None)))
+    return replace(
+        result, findings=(*result.findings, *_find_cautions(result, reference=pipeline.reference is not None))
+    )
 
 
-def _cautions(result: PipelineBootstrap, *, reference: bool) -> Iterator[Finding]:
-    """What a reader must know about the replicates."""
+def _find_cautions(result: PipelineBootstrap, *, reference: bool) -> Iterator[Finding]:
+    """Cautions about the replicates."""
     if result.n_redrawn:
         yield Finding("redrawn", n=result.n_redrawn)
     if result.n_resamples < _FEW:

@@ -1,4 +1,4 @@
-"""Replicates on disk: a journal of them, and hashes that identify the problem it belongs to."""
+"""A journal of replicates on disk, and hashes that identify the problem it belongs to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scoreprism._core.frames import backend_of
 from scoreprism._core.journal import Journal
 from scoreprism._core.simplex import FloatArray
 
-#: Format of the file; it changes with what is hashed.
+#: Version of the file format; changes of what is hashed raise it.
 _MAGIC = "scoreprism pipeline bootstrap 2"
 #: Fields of a line.
 _FIELDS = {"redrawn", "replicate", "shape", "values"}
@@ -33,7 +33,7 @@ class Store:
         self.seed = int(np.random.default_rng().integers(2**62)) if seed is None else seed
 
     def add(self, replicate: int, values: FloatArray, redrawn: int) -> None:
-        """Keep a replicate."""
+        """Store a replicate."""
         self.done[replicate] = (values, redrawn)
 
     def require_shape(self, shape: tuple[int, ...]) -> None:
@@ -47,7 +47,7 @@ class Store:
 
 
 def _is_exact(word: object) -> bool:
-    """Whether this is a number as `float.hex` writes it; mean losses may be infinite, but are numbers."""
+    """Whether a text is a number in the format of `float.hex`; mean losses may be infinite, but not NaN."""
     try:
         number = float.fromhex(word) if isinstance(word, str) else math.nan
     except (ValueError, OverflowError):
@@ -86,7 +86,7 @@ class Checkpoint(Store):
             super().add(number, values, redrawn)
 
     def _read(self, content: dict[str, Any], line: int) -> tuple[int, FloatArray, int]:
-        """A replicate; its line may come from anybody who can compute a hash."""
+        """Read a replicate; its line is checked, as anybody can compute its hash."""
         counts = content.get("replicate"), content.get("redrawn")
         if set(content) != _FIELDS or not all(type(count) is int and count >= 0 for count in counts):
             self._journal.refuse_line(line, "no numbered replicate")
@@ -125,7 +125,7 @@ class Checkpoint(Store):
             )
 
     def add(self, replicate: int, values: FloatArray, redrawn: int) -> None:
-        """Keep a replicate, and write it, unless it holds what is not a number: no line with one is believed."""
+        """Store a replicate, and write it unless it holds NaN, which `_read` would refuse."""
         if not np.isnan(values).any():
             numbers = [float(v).hex() for v in values.ravel()]  # exact
             content = {"redrawn": redrawn, "replicate": replicate, "shape": list(values.shape), "values": numbers}
@@ -138,16 +138,16 @@ class Checkpoint(Store):
 
 # ── hashes of rows, classifiers, functions, options ─────────────────────────────────────────────────
 
-#: How deep objects are looked into.
+#: Depth to which objects are hashed.
 _DEPTH = 30
-#: Bits of a probability that count: sums over threads differ in the last ones of the 53.
+#: Bits of a probability that are hashed: sums over threads differ in the last ones of the 53.
 _BITS = 2.0**24
 
-Path = tuple[int, ...]  # ids of everything around a value: what holds itself would never end
+Path = tuple[int, ...]  # ids of the objects around a value, to stop at cycles
 
 
 def digest(value: Any) -> str:
-    """A hash of the contents of anything: arrays, frames, sparse matrices, estimators, functions, plain values."""
+    """A hash of the contents of arrays, frames, sparse matrices, estimators, functions or plain values."""
     return _hash(value, ())
 
 
@@ -213,7 +213,7 @@ def _feed_object(state: Any, value: Any, path: Path) -> None:
 
 
 def _feed_routine(state: Any, value: Any, path: Path) -> None:
-    """A function by all that decides what it does but for the globals it reads; a class by its name."""
+    """Hash a function by everything that determines what it does except globals; a class by its name."""
     state.update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}".encode())
     owner = getattr(value, "__self__", None)
     if owner is not None and not inspect.ismodule(owner):  # a method of an object
@@ -224,7 +224,7 @@ def _feed_routine(state: Any, value: Any, path: Path) -> None:
 
 
 def _get_contents(cell: types.CellType) -> Any:
-    """What a cell of a closure holds; nothing yet, while the function is being made."""
+    """Contents of a closure's cell; None while the function is still being defined."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -232,8 +232,8 @@ def _get_contents(cell: types.CellType) -> Any:
 
 
 def _feed_attributes(state: Any, value: Any, path: Path) -> None:
-    """Attributes of an object, slots included; of what has none, what it says of itself."""
-    slots = {name for kind in type(value).__mro__ for name in _slots(kind)}
+    """Hash the attributes of an object, slots included; an object without any by its repr."""
+    slots = {name for kind in type(value).__mro__ for name in _list_slots(kind)}
     attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
     if attributes:
         _feed(state, attributes, path)
@@ -241,7 +241,7 @@ def _feed_attributes(state: Any, value: Any, path: Path) -> None:
         state.update(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)).encode())  # without its address
 
 
-def _slots(kind: type) -> tuple[str, ...]:
+def _list_slots(kind: type) -> tuple[str, ...]:
     slots = kind.__dict__.get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
     return tuple(name for name in names if not name.startswith("__"))
@@ -257,7 +257,7 @@ def _feed_array(state: Any, array: np.ndarray[Any, Any], path: Path) -> None:
 
 
 def _feed_frame(state: Any, frame: Any, path: Path) -> None:
-    """A frame by its columns, so that the library's inner layout does not matter."""
+    """Hash a frame by its columns, so that the library's memory layout does not matter."""
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True, allow_series=True)

@@ -1,4 +1,4 @@
-"""paired_comparison(): methods against a baseline, split by split, with tests that know that splits overlap."""
+"""paired_comparison(): methods against a baseline, split by split, with tests that allow for overlapping splits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_number, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.model import make_range
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._document.result import TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, Noted, announce
 from scoreprism._findings.wording import plural, write_percent
 from scoreprism._kernels.holm import holm
 from scoreprism._kernels.paired_tests import ALTERNATIVES, corrected_t, wilcoxon_p
 from scoreprism._parameters import described
-from scoreprism.pipelines._split_tables import Long, align_splits, deviation, make_label, read_long
+from scoreprism.pipelines._split_tables import LongTable, align_splits, find_deviation, make_label, read_long
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class PairedLine:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairedComparison(Drawable, Noted, TermTable):
+class PairedComparison(Noted, TermTable):
     """
     Methods against a baseline over the same splits.
 
@@ -94,7 +94,7 @@ class PairedComparison(Drawable, Noted, TermTable):
     differences : dict of str to array
         Differences of every split, by name.
     findings : tuple of Finding
-        What to keep in mind.
+        Cautions.
 
     Examples
     --------
@@ -103,8 +103,8 @@ class PairedComparison(Drawable, Noted, TermTable):
     >>> frame = pl.DataFrame(
     ...     {"split": [0, 0, 1, 1, 2, 2], "method": ["a", "b"] * 3, "raw": [0.5, 0.4, 0.6, 0.4, 0.5, 0.2]}
     ... )
-    >>> found = paired_comparison(frame, baseline="a", metric="raw", test_ratio=0.25)
-    >>> found.lines[0].win_rate, round(found.lines[0].mean, 3), round(found.lines[0].t_p, 3)
+    >>> result = paired_comparison(frame, baseline="a", metric="raw", test_ratio=0.25)
+    >>> result.lines[0].win_rate, round(result.lines[0].mean, 3), round(result.lines[0].t_p, 3)
     (1.0, -0.2, 0.06)
     """
 
@@ -152,18 +152,18 @@ class PairedComparison(Drawable, Noted, TermTable):
         return {key: [getattr(line, key) for line in self.lines] for key in PairedLine.__dataclass_fields__}
 
     def _shown_columns(self) -> dict[str, list[Any]]:
-        shown: dict[str, list[Any]] = {"method": [line.method for line in self.lines]}
+        columns: dict[str, list[Any]] = {"method": [line.method for line in self.lines]}
         if any(line.loss for line in self.lines):
-            shown["loss"] = [line.loss for line in self.lines]
-        shown["Δ mean"] = [line.mean for line in self.lines]
-        shown["± sd"] = [line.sd for line in self.lines]
-        shown["wins"] = [_write_wins(line) for line in self.lines]
-        shown[f"{write_percent(self.confidence_level)} interval"] = [
+            columns["loss"] = [line.loss for line in self.lines]
+        columns["Δ mean"] = [line.mean for line in self.lines]
+        columns["± sd"] = [line.sd for line in self.lines]
+        columns["wins"] = [_write_wins(line) for line in self.lines]
+        columns[f"{write_percent(self.confidence_level)} interval"] = [
             make_range(line.low, line.high) for line in self.lines
         ]
-        shown["corrected t, Holm p"] = [line.t_p_holm for line in self.lines]
-        shown["Wilcoxon, Holm p"] = [line.wilcoxon_p_holm for line in self.lines]
-        return shown
+        columns["corrected t, Holm p"] = [line.t_p_holm for line in self.lines]
+        columns["Wilcoxon, Holm p"] = [line.wilcoxon_p_holm for line in self.lines]
+        return columns
 
     def _kinds(self) -> Mapping[str, str]:
         return {"wins": "number", **dict.fromkeys(("corrected t, Holm p", "Wilcoxon, Holm p"), "pvalue")}
@@ -202,21 +202,21 @@ def paired_comparison(
     Parameters
     ----------
     frame : SplitTable or frame
-        What `repeated_splits` returns, or any frame of pandas, polars or pyarrow with one row per split, method and,
-        perhaps, loss.
+        The result of `repeated_splits`, or any frame of pandas, polars or pyarrow with one row per split, method and,
+        optionally, loss.
     baseline : str
         The method that the others are compared with.
     metric : str, default="reliability"
         The column of numbers; for instance "raw", "recalibrated", "reliability_plugin" or "lcs".
     loss : str, optional
-        One of the losses; all by default, each a family of its own for Holm's correction.
+        One of the losses; all by default, each a separate family for Holm's correction.
     alternative : {"less", "greater", "two-sided"}, default="less"
         Which differences, method − baseline, the tests look for: "less" where small numbers are good.
     test_ratio : float, optional
         n_test / (n_train + n_calibration), for the corrected t-test; 0 for splits that share no rows, which makes it
         the ordinary one. By default from the columns n_train, n_calibration (if there is one) and n_test.
     split, method, loss_column : str, default="split", "method" and "loss"
-        What the columns are called; a frame may do without losses.
+        Names of the columns; a frame may have no losses.
 
     Returns
     -------
@@ -226,15 +226,15 @@ def paired_comparison(
     Warns
     -----
     DoubleUseWarning
-        If a method was fitted on the rows of its calibrator (column double_use), unless the metric is "raw", which no
-        calibrator enters.
+        If a method was fitted on the rows of its calibrator (column double_use), unless the metric is "raw", which does
+        not depend on the calibrator.
 
     Notes
     -----
     Wilcoxon's signed-rank test drops splits without a difference. Up to 50 splits without ties it is exact; many
     splits get the normal approximation with a continuity correction, as in R's ``wilcox.test``. It assumes independent
     splits, which they are not. The corrected resampled t-test (Nadeau & Bengio 2003) multiplies the variance of the
-    differences by 1/J + n_test/n_train instead of 1/J. All rows that the pipeline learns from count as n_train, those
+    differences by 1/J + n_test/n_train instead of 1/J. All rows used for fitting count as n_train, those
     of the calibrator as well: what matters is the share of rows that two splits have in common. Losses are correlated
     about as much as this says; reliabilities, which contain the square of the calibrator's noise, much less, so that
     the corrected test of them rejects too rarely (docs/splits.md has the figures).
@@ -252,8 +252,8 @@ def paired_comparison(
     >>> table = repeated_splits(
     ...     models, X, y, n_splits=20, calibrator="platt", ensembles=(), clip=1e-6, noise_floor=0, random_state=0
     ... )
-    >>> found = paired_comparison(table, baseline="bayes", loss="log")
-    >>> found.lines[0].win_rate, bool(found.lines[0].t_p < 0.05)
+    >>> result = paired_comparison(table, baseline="bayes", loss="log")
+    >>> result.lines[0].win_rate, bool(result.lines[0].t_p < 0.05)
     (1.0, True)
     """
     table = read_long(frame, {"split": split, "method": method, "loss": loss_column})
@@ -262,15 +262,15 @@ def paired_comparison(
     others = [name for name in table.methods if name != base]
     if not others:
         refuse("`frame` must hold a method beside the baseline", f"{base!r} alone", "Pass a table of several methods.")
-    ratio = _ratio(table, test_ratio)
+    ratio = _parse_ratio(table, test_ratio)
     lines: list[PairedLine] = []
     differences: dict[str, FloatArray] = {}
     without: list[Finding] = []
-    for one in table.only(loss):
-        values = align_splits(table, metric, one, [base, *others], infinite=len(table.only(loss)) > 1)
-        without += _left_out(values, one, metric, base, others)
+    for one in table.select_losses(loss):
+        values = align_splits(table, metric, one, [base, *others], infinite=len(table.select_losses(loss)) > 1)
+        without += _find_left_out(values, one, metric, base, others)
         deltas = {name: values[name] - values[base] for name in others if {name, base} <= set(values)}
-        family = _family(deltas, one, side, confidence, ratio)
+        family = _compare_family(deltas, one, side, confidence, ratio)
         lines += family
         differences |= {line.label: deltas[line.method] for line in family}
     if not lines:
@@ -285,36 +285,38 @@ def paired_comparison(
     )
 
 
-def _left_out(values: dict[str, FloatArray], loss: str, metric: str, base: str, others: Sequence[str]) -> list[Finding]:
-    """What is not compared, because it is infinite: everything, where that is the base."""
-    gone = [name for name in (base, *others) if name not in values]
-    facts = {"reason": "infinite", "names": gone, "all": base in gone, "loss": loss, "metric": metric}
-    return [Finding("left_out", facts=facts)] if gone else []
+def _find_left_out(
+    values: dict[str, FloatArray], loss: str, metric: str, base: str, others: Sequence[str]
+) -> list[Finding]:
+    """Methods that are not compared because they are infinite; all, if the baseline is."""
+    infinite = [name for name in (base, *others) if name not in values]
+    facts = {"reason": "infinite", "names": infinite, "all": base in infinite, "loss": loss, "metric": metric}
+    return [Finding("left_out", facts=facts)] if infinite else []
 
 
-def _ratio(table: Long, given: float | None) -> float:
-    """Rows that judge over rows that are learned from; the mean where splits differ in size."""
-    if given is not None:
-        return parse_number(given, "test_ratio", "a number from 0 on, n_test / n_train", lambda v: v >= 0.0)
+def _parse_ratio(table: LongTable, test_ratio: float | None) -> float:
+    """Test rows divided by rows used for fitting; the mean if splits differ in size."""
+    if test_ratio is not None:
+        return parse_number(test_ratio, "test_ratio", "a number from 0 on, n_test / n_train", lambda v: v >= 0.0)
     if not {"n_train", "n_test"} <= set(table.columns):
         return math.nan
-    learned = table.numbers("n_train")
+    learned = table.get_numbers("n_train")
     if "n_calibration" in table.columns:
-        learned = learned + table.numbers("n_calibration")
+        learned = learned + table.get_numbers("n_calibration")
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = float(np.mean(table.numbers("n_test") / learned))
+        ratio = float(np.mean(table.get_numbers("n_test") / learned))
     if not (math.isfinite(ratio) and ratio > 0.0):
         refuse("n_train and n_test must hold numbers of rows", f"a ratio of {ratio:g}", "Pass `test_ratio`.")
     return ratio
 
 
-def _find_double_use(table: Long, metric: str) -> list[Finding]:
-    """Methods that were fitted on the rows of their calibrator; the raw loss does not know a calibrator."""
+def _find_double_use(table: LongTable, metric: str) -> list[Finding]:
+    """Methods fitted on the rows of their calibrator; none for the raw loss, which does not depend on it."""
     methods = [] if metric == "raw" else table.double_use()
     return [announce(Finding("calibrator_reused", facts={"methods": list(methods)}))] if methods else []
 
 
-def _family(
+def _compare_family(
     deltas: dict[str, FloatArray], loss: str, alternative: str, confidence_level: float, ratio: float
 ) -> list[PairedLine]:
     """One line for each method, p-values corrected over all of them."""
@@ -329,7 +331,7 @@ def _family(
             loss=loss,
             n_splits=int(delta.size),
             mean=float(delta.mean()),
-            sd=deviation(delta),
+            sd=find_deviation(delta),
             win_rate=float(np.mean(sign * delta > 0.0)),
             ties=int(np.sum(delta == 0.0)),
             wilcoxon_p=signed[name],

@@ -1,4 +1,4 @@
-"""The arguments of `pipeline_bootstrap`, parsed: three splits of rows, a classifier, a calibrator, options."""
+"""Parsing of the arguments of `pipeline_bootstrap`: three splits of rows, a classifier, a calibrator, options."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, parse_flag, parse_law, parse_weights, refuse, require_rows
 from scoreprism._core.frames import backend_of, require_aligned, take_rows
-from scoreprism._core.labels import distinct, parse_groups, parse_labels
+from scoreprism._core.labels import code_labels, parse_groups, parse_labels
 from scoreprism._core.resampling import count_grouped_rows
 from scoreprism._core.simplex import FloatArray, IntArray
-from scoreprism._core.workers import one_thread
+from scoreprism._core.workers import limit_threads
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.crossfit import REFITS
 from scoreprism._sample.models import apply_model
+from scoreprism._sample.parse_scores import count_rows
 from scoreprism._sample.sample import Sample, drop_absent_rows
-from scoreprism._sample.scores import count_rows
 from scoreprism._spelling import mark
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
@@ -32,11 +32,11 @@ from scoreprism.pipelines._checkpoint import digest, digest_of_scores
 
 #: What is refitted.
 REFIT = ("calibrator", "all")
-#: What to do about features that a classifier cannot read.
+#: Remedy for features that a classifier cannot read.
 ENCODE = "Encode categories and missing values in a pipeline, or use another model."
-#: Draws of one resample before it is given up.
+#: Attempts to draw one resample.
 _DRAWS = 1000
-#: Rows from which on ``early_stopping="auto"`` of scikit-learn's histogram boosting holds out a part of them.
+#: Rows above which ``early_stopping="auto"`` of scikit-learn's histogram boosting holds out some of them.
 _STOPS_EARLY = 10_000
 
 
@@ -96,23 +96,25 @@ class Pipeline:
     # ── scores ──────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def _known(self) -> dict[int, tuple[Sample, Sample]]:
+    def _score_cache(self) -> dict[int, tuple[Sample, Sample]]:
         """Scored samples by seed."""
         return {}
 
-    def scored(self, seed: int) -> tuple[Sample, Sample]:
-        """Calibration and test rows with what the classifier as it is, or trained with this seed, says of them."""
-        if seed not in self._known:
-            self._known[seed] = self._score(self.estimator if self.train is None else self._train(self.train, seed))
-        return self._known[seed]
+    def score_samples(self, seed: int) -> tuple[Sample, Sample]:
+        """Calibration and test rows with the predictions of the classifier as it is, or trained with this seed."""
+        if seed not in self._score_cache:
+            self._score_cache[seed] = self._score(
+                self.estimator if self.train is None else self._train(self.train, seed)
+            )
+        return self._score_cache[seed]
 
     def _train(self, train: Sample, seed: int) -> Any:
         copy = reseed(self.estimator, np.random.default_rng(seed))
-        with one_thread():
+        with limit_threads():
             return fit_estimator(copy, train.X, get_labels(train), train.weight, "")
 
     def _score(self, model: Any) -> tuple[Sample, Sample]:
-        """The scored samples; a classifier that has seen these rows is warned of."""
+        """Score the samples; warns of a classifier that was trained on their rows."""
         y, test_y = get_labels(self.calibration), get_labels(self.test)
         law, classes, *_ = apply_model(model, self.calibration.X, y=y)
         test_law = apply_model(model, self.test.X, y=test_y).law
@@ -137,15 +139,15 @@ class Pipeline:
     # ── what a checkpoint must belong to ────────────────────────────────────────────────────────────
 
     def digest_of_scores(self, seed: int) -> str:
-        """A hash of the scores: it sees what differs in a classifier beyond its parameters and its code."""
-        return digest_of_scores([sample.prediction for sample in self.scored(seed)])
+        """A hash of the scores, which differs for classifiers with equal parameters and code but other fits."""
+        return digest_of_scores([sample.prediction for sample in self.score_samples(seed)])
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """What makes a checkpoint one of this very problem, part by part; scores, which need a fit, come on top."""
+        """Hashes that identify the problem, part by part; that of the scores, which need a fit, is added later."""
         packages = ("scoreprism", "numpy", "scipy", "scikit-learn")
         parts = {"train": self.train, "calibration": self.calibration, "test": self.test}
-        digests = {name: _digest_of_rows(part) for name, part in parts.items() if part is not None}
+        digests = {name: _hash_rows(part) for name, part in parts.items() if part is not None}
         return digests | {
             "estimator": digest(type(self.estimator) if self.train is None else self.estimator),
             "calibrator": digest(self.calibrator),
@@ -162,21 +164,21 @@ class Pipeline:
 
 
 def _parse_splits(splits: Mapping[str, Any], refit: str, groups: Any) -> dict[str, Sample]:
-    """The splits that there are, with their clusters."""
+    """Parse the splits that were passed, with their clusters."""
     names = [name for name in splits if name != "train" or splits[name] is not None]
     if "train" not in names and refit == "all":
         refuse("`refit`='all' must have training rows", "train=None", "Pass `train`=(X, y), or `refit`='calibrator'.")
-    given = [None] * len(names) if groups is None else groups
-    if isinstance(given, (tuple, list)) and len(given) == len(splits):
-        given = given[len(splits) - len(names) :]
-    if not isinstance(given, (tuple, list)) or len(given) != len(names):
+    clusters = [None] * len(names) if groups is None else groups
+    if isinstance(clusters, (tuple, list)) and len(clusters) == len(splits):
+        clusters = clusters[len(splits) - len(names) :]
+    if not isinstance(clusters, (tuple, list)) or len(clusters) != len(names):
         rule = f"`groups` must be a tuple with the clusters of {', '.join(names)}, None for single rows"
         refuse(rule, type(groups).__name__, "For example `groups`=(None, clinic_of_calibration, clinic_of_test).")
-    return {name: parse_split(splits[name], name, group) for name, group in zip(names, given, strict=True)}
+    return {name: parse_split(splits[name], name, group) for name, group in zip(names, clusters, strict=True)}
 
 
 def parse_split(value: object, name: str, groups: Any) -> Sample:
-    """The rows of one split that have weight, without predictions; the classes are the labels it came with."""
+    """Parse the rows of one split that have weight, without predictions; its classes are the labels passed."""
     if not isinstance(value, (tuple, list)) or len(value) not in (2, 3):
         size = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
         rule = f"{mark(name)} must be (X, y) or (X, y, sample_weight)"
@@ -185,7 +187,7 @@ def parse_split(value: object, name: str, groups: Any) -> Sample:
     by_row = {f"{name} X": X, f"{name} y": y, f"{name} sample_weight": weight, f"groups of {name}": groups}
     require_aligned(by_row)
     labels = parse_labels(y, f"{name} y")
-    classes, codes = distinct(labels, f"{name} y")
+    classes, codes = code_labels(labels, f"{name} y")
     if not hasattr(X, "shape") and not hasattr(X, "__len__"):
         refuse(f"the features of {name} must be an array, a frame or a list", type(X).__name__, "Pass a table.")
     require_rows(count_rows(X), codes.size, f"{name} X", f"{name} y")
@@ -203,46 +205,46 @@ def parse_split(value: object, name: str, groups: Any) -> Sample:
 
 
 def lay_out(X: Any) -> Any:
-    """Features converted once, not in every replicate, and laid out as pickling leaves them: last bits depend on it."""
+    """Convert features once, in the memory layout that pickling produces, as last bits of results depend on it."""
     if hasattr(X, "tocsr"):
         return X.tocsr()
     if type(X) is np.ndarray and not (X.flags.c_contiguous or X.flags.f_contiguous):
         return np.ascontiguousarray(X)
-    return X.copy() if backend_of(X) == "pandas" else X  # its blocks may have gaps too, and do not tell
+    return X.copy() if backend_of(X) == "pandas" else X  # a copy makes the blocks of pandas contiguous
 
 
 def get_labels(sample: Sample) -> NDArray[Any]:
-    """Outcomes as they came, which classifiers learn from."""
+    """Outcomes as passed by the user, on which classifiers are trained."""
     assert sample.classes is not None  # noqa: S101 - a split has them
     return np.asarray(sample.classes[sample.y])
 
 
-def _digest_of_rows(sample: Sample) -> str:
+def _hash_rows(sample: Sample) -> str:
     return digest([sample.X, get_labels(sample), sample.weight, sample.groups])
 
 
 def _find_double_use(parts: Mapping[str, Sample]) -> Iterator[Finding]:
     """Splits that are the same rows."""
     for one, other in combinations(parts, 2):
-        if parts[one].n == parts[other].n and _digest_of_rows(parts[one]) == _digest_of_rows(parts[other]):
+        if parts[one].n == parts[other].n and _hash_rows(parts[one]) == _hash_rows(parts[other]):
             yield announce(Finding("parts_share_rows", level=0, facts={"parts": [one, other]}))
 
 
 # ── draws ───────────────────────────────────────────────────────────────────────────────────────────
 
-#: Whether the counts of a draw will do.
+#: Whether the counts of a draw are acceptable.
 Accepts = Callable[[FloatArray], bool]
 
 
 def number_units(sample: Sample) -> IntArray:
-    """The number of the row, or of the cluster, that each row is drawn with."""
+    """Number of the unit, a row or a cluster, with which each row is drawn."""
     if sample.groups is None:
         return np.arange(sample.n)
     return np.unique(sample.groups, return_inverse=True)[1].astype(np.intp)
 
 
 def draw(sample: Sample, name: str, rng: np.random.Generator, accepts: Accepts, needs: str) -> tuple[FloatArray, int]:
-    """How often each row is drawn, with all rows of its unit; and how many draws were thrown away before."""
+    """Counts of the rows, drawn in whole units, and the number of rejected draws."""
     units = number_units(sample)
     count, thrown = int(units.max()) + 1, 0
     rows = count_grouped_rows(rng, units, count)
@@ -256,21 +258,21 @@ def draw(sample: Sample, name: str, rng: np.random.Generator, accepts: Accepts, 
 
 
 def make_class_check(sample: Sample) -> Accepts:
-    """Every class that occurs must be drawn."""
+    """A check that every class that occurs is drawn."""
     codes = np.unique(sample.y, return_inverse=True)[1]
     return lambda counts: bool((np.bincount(codes, counts) > 0).all())
 
 
 def make_pair_check(sample: Sample) -> Accepts:
-    """What delete-block refits of a map need: rows or groups of at least two classes."""
+    """A check that delete-block refits of a map have rows or groups of at least two classes."""
     codes, all_units = np.unique(sample.y, return_inverse=True)[1], number_units(sample)
     k = int(codes.max()) + 1
     first = np.unique(np.stack([all_units, codes]), axis=1, return_index=True)[1]  # a row for every unit and class
 
     def accepts(counts: FloatArray) -> bool:
-        drawn = counts[first] > 0
-        enough = np.bincount(codes[first][drawn], minlength=k) >= 2
-        units = np.unique(all_units[first][drawn]).size
+        occurs = counts[first] > 0
+        enough = np.bincount(codes[first][occurs], minlength=k) >= 2
+        units = np.unique(all_units[first][occurs]).size
         return units >= REFITS and bool(enough.all() if k == 2 else enough.sum() >= 2)
 
     return accepts
@@ -280,7 +282,7 @@ def make_pair_check(sample: Sample) -> Accepts:
 
 
 def _require_classifier(estimator: Any, *, fitted: bool) -> None:
-    """One that came fitted has only to score rows."""
+    """Refuse what is not a classifier; a fitted one only needs to score rows."""
     rule = f"`estimator` must be a classifier with {'' if fitted else 'fit and '}predict_proba"
     if isinstance(estimator, type):
         refuse(rule, f"the class {estimator.__name__}", f"Pass {estimator.__name__}().")
@@ -294,7 +296,7 @@ def _require_classifier(estimator: Any, *, fitted: bool) -> None:
 def _choose_resampling(
     estimator: Any, train: Sample | None, resample: str, refit: str
 ) -> tuple[str, tuple[Finding, ...]]:
-    """Whether the classifier gets repeated rows or counts as weights, and what there is to say of it."""
+    """Whether the classifier gets repeated rows or counts as weights, and findings about it."""
     if train is None:
         return "rows", ()
     key, name = find_weight_key(estimator), type(estimator).__name__
@@ -327,7 +329,7 @@ def find_weight_key(estimator: Any) -> str | None:
 
 
 def find_inner_validation(estimator: Any, n: int) -> str | None:
-    """The parameter that makes a classifier validate itself on a part of its training rows."""
+    """The parameter that makes a classifier hold out training rows for validation."""
     parameters: Mapping[str, Any] = estimator.get_params(deep=True)
     for name, value in parameters.items():
         owner, _, last = name.rpartition("__")
@@ -343,18 +345,18 @@ def find_inner_validation(estimator: Any, n: int) -> str | None:
 
 
 def reseed(estimator: Any, rng: np.random.Generator) -> Any:
-    """A copy whose open seeds, nested ones too, are drawn; seeds that are numbers stay."""
+    """A copy in which all seeds that are not fixed numbers, nested ones too, are drawn."""
     from sklearn.base import clone
 
     copy = clone(estimator)
-    known = copy.get_params(deep=True)
-    names = [name for name in sorted(known) if name.rpartition("__")[2] == "random_state"]
-    drawn = {name: int(rng.integers(2**31)) for name in names}
-    return copy.set_params(**{k: v for k, v in drawn.items() if not isinstance(known[k], (int, np.integer))})
+    parameters = copy.get_params(deep=True)
+    names = [name for name in sorted(parameters) if name.rpartition("__")[2] == "random_state"]
+    seeds = {name: int(rng.integers(2**31)) for name in names}
+    return copy.set_params(**{k: v for k, v in seeds.items() if not isinstance(parameters[k], (int, np.integer))})
 
 
 def fit_estimator(estimator: Any, X: Any, y: NDArray[Any], weight: FloatArray | None, where: str) -> Any:
-    """Fit in place; errors of foreign code become refusals."""
+    """Fit in place; errors of the classifier are raised as ours."""
     try:
         return (
             estimator.fit(X, y) if weight is None else estimator.fit(X, y, **{str(find_weight_key(estimator)): weight})

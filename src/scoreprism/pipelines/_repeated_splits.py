@@ -13,29 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import (
-    listed,
+    abbreviate,
     parse_choice,
     parse_clip,
     parse_count,
     parse_flag,
     parse_law,
     parse_random_state,
-    plain,
     refuse,
     require_jobs,
     require_rows,
+    write_plain,
 )
 from scoreprism._core.frames import backend_of, require_aligned, take_rows
-from scoreprism._core.labels import distinct, parse_labels
+from scoreprism._core.labels import code_labels, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
 from scoreprism._core.workers import run_all
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.crossfit import REFITS
-from scoreprism._fitting.learners import fit_foreign
+from scoreprism._fitting.parse_learners import fit_foreign
 from scoreprism._parameters import described
+from scoreprism._sample.parse_scores import count_rows
 from scoreprism._sample.sample import Sample
-from scoreprism._sample.scores import count_rows
 from scoreprism.ensembles import COMBINERS, Combiner, Stacking, average, log_pool
 from scoreprism.exceptions import LabelError, ScoreprismWarning
 from scoreprism.losses import ProperLoss
@@ -44,7 +44,7 @@ from scoreprism.pipelines._split_measures import Judge, parse_maps
 from scoreprism.pipelines._split_plan import Split, draw_split, parse_sizes, parse_splits
 from scoreprism.pipelines._split_tables import SplitTable
 
-#: Ensembles with a name: pools by a fixed rule, and what makes a combiner; stacking is the paper's, on probabilities.
+#: Named ensembles: pools by a fixed rule, and factories of combiners; stacking is the paper's, on probabilities.
 ENSEMBLES: dict[str, Callable[..., Any]] = {
     "average": average,
     "log-pool": log_pool,
@@ -53,7 +53,7 @@ ENSEMBLES: dict[str, Callable[..., Any]] = {
 }
 _FIXED = ("average", "log-pool")
 
-#: From the scores of the members, (n, M) or (n, M, K), to a law.
+#: A function from the scores of the members, (n, M) or (n, M, K), to a law.
 Pool = Callable[[FloatArray], FloatArray]
 
 #: Columns of the table, in order.
@@ -123,11 +123,11 @@ def repeated_splits(
         ``IsotonicRegression(out_of_bounds="clip")``, which
         ``IsotonicCalibrator(interpolation="linear", shrink=False, clip=0)`` equals.
     loss : str, ProperLoss or sequence of these, default=("log", "brier")
-        The loss, or several, which share all that is fitted.
+        The loss, or several, which share all fits.
     ensembles : sequence of str, or mapping, default=("average", "stacking")
         "average", the mean of the probabilities; "stacking", a logistic regression on them without a penalty;
         "log-pool", and the other names of ``ensembles.COMBINERS``. In a mapping from names also functions from scores
-        of shape (n, M) or (n, M, K) to probabilities, and classifiers that learn from the scores. Left out where there
+        of shape (n, M) or (n, M, K) to probabilities, and classifiers that learn from the scores. Left out if there
         is one model.
     independent_halves : bool, default=False
         Whether ensembles that learn do so on one random half of the calibration rows, and the calibrator of *every*
@@ -139,8 +139,8 @@ def repeated_splits(
     sample_weight : array-like of shape (n,), optional
         Weights, for models, calibrator and means; rows of weight 0 are absent.
     groups : array-like of shape (n,), optional
-        Clusters: rows of a group stay in one part, and together where the spread of the calibrator is measured. The
-        noise floor takes rows as independent all the same, and is too low where outcomes in a group are alike.
+        Clusters: rows of a group stay in one part, and together when the spread of the calibrator is measured. The
+        noise floor still treats rows as independent, and is too low if outcomes within a group are correlated.
     pos_label : label, optional
         The label that counts as 1; only losses that treat the two classes differently need it.
     random_state : int, Generator or None, default=0
@@ -148,7 +148,7 @@ def repeated_splits(
     n_jobs : int, optional
         Processes, as in joblib; the result does not depend on it.
     splits : iterable of triples, optional
-        Row numbers (or masks) of training, calibration and test rows, for protocols of your own.
+        Row numbers (or masks) of training, calibration and test rows, instead of random splits.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def repeated_splits(
         ``decompose(y, S, calibration=…)``; `lcs`, mean (S − Ĉ)²; `noise_floor`, the plug-in reliability that a
         perfectly calibrated score would show at these sizes; numbers of rows of the three parts (the calibrator gets
         half of `n_calibration` under `independent_halves`); `double_use`, whether ensemble and calibrator learned
-        from the same rows; `redraws`, how many random splits were thrown away because a part lacked a class.
+        from the same rows; `redraws`, how many random splits were rejected because a part lacked a class.
 
     See Also
     --------
@@ -186,10 +186,10 @@ def repeated_splits(
     labels, sample = _parse_rows(y, pos_label, classes, groups, sample_weight)
     require_rows(count_rows(X), labels.size, "X", "y")
     _require_direction(labels, sample.k, chosen.values(), is_known=pos_label is not None or classes is not None)
-    kept_rows = np.arange(sample.n) if sample.kept is None else sample.kept
+    weighted_rows = np.arange(sample.n) if sample.kept is None else sample.kept
     study = Study(
-        X=lay_out(X if sample.kept is None else take_rows(X, kept_rows)),
-        labels=labels[kept_rows],
+        X=lay_out(X if sample.kept is None else take_rows(X, weighted_rows)),
+        labels=labels[weighted_rows],
         sample=sample,
         models=estimators,
         ensembles=parse_ensembles(ensembles, list(estimators)),
@@ -219,11 +219,13 @@ def repeated_splits(
 def _parse_rows(
     y: ArrayLike, pos_label: object, classes: ArrayLike | None, groups: ArrayLike | None, weight: ArrayLike | None
 ) -> tuple[NDArray[Any], Sample]:
-    """Labels as they came, and a sample in which every class is as likely until a model says more."""
+    """Labels as passed, and a sample with equal probabilities as placeholders for predictions."""
     labels = parse_labels(y, "y")
-    present, _ = distinct(labels, "y")
+    present, _ = code_labels(labels, "y")
     if present.size < 2:
-        refuse("`y` must hold at least two classes", f"one class, {plain(present[0])}", "Pass more rows.", LabelError)
+        refuse(
+            "`y` must hold at least two classes", f"one class, {write_plain(present[0])}", "Pass more rows.", LabelError
+        )
     k = present.size if classes is None else max(int(parse_labels(classes, "classes").size), 2)
     law = np.full((labels.size, k), 1.0 / k)
     return labels, Sample.of(y, law, sample_weight=weight, groups=groups, pos_label=pos_label, classes=classes)
@@ -235,11 +237,16 @@ def _require_direction(labels: NDArray[Any], k: int, losses: Iterable[ProperLoss
     present = np.unique(labels)
     if k == 2 and lopsided and not is_known and set(present.tolist()) not in ({0, 1}, {-1, 1}):
         rule = f"`pos_label` must be given where a loss treats the classes differently ({lopsided[0]})"
-        refuse(rule, f"the labels {listed(map(plain, present))}", f"Pass `pos_label`={plain(present[1])}.", LabelError)
+        refuse(
+            rule,
+            f"the labels {abbreviate(map(write_plain, present))}",
+            f"Pass `pos_label`={write_plain(present[1])}.",
+            LabelError,
+        )
 
 
 def _require_enough(plan: Sequence[Split], sample: Sample) -> None:
-    """The calibrator is refitted without each of some blocks of its rows, or groups."""
+    """Refuse too few calibration rows or groups for the calibrator's delete-block refits."""
     least = min(sample.take(split.calibration).n_units for split in plan)
     if least < REFITS:
         what = "rows" if sample.groups is None else "groups"
@@ -249,13 +256,13 @@ def _require_enough(plan: Sequence[Split], sample: Sample) -> None:
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that one split needs, parsed."""
+    """The parsed arguments that every split needs."""
 
     X: Any
-    labels: NDArray[Any]  # as they came, for the models to learn
+    labels: NDArray[Any]  # as passed, to train the models on
     sample: Sample  # the same rows, without features
     models: dict[str, Any]
-    ensembles: dict[str, Combining]
+    ensembles: dict[str, EnsembleRecipe]
     judge: Judge
     halves: bool
     seed: int
@@ -264,7 +271,7 @@ class Study:
         """All numbers of one split: models are fitted once, and all methods and losses share them."""
         r, split = task
         lines = []
-        for name, (calibrating, testing) in self._laws(r, split).items():
+        for name, (calibrating, testing) in self._predict(r, split).items():
             twice = name in self.ensembles and self.ensembles[name].learns and not self.halves
             fixed = {
                 "split": r,
@@ -278,23 +285,25 @@ class Study:
             calibration = replace(self.sample.take(split.calibration), predictions={name: calibrating})
             test = replace(self.sample.take(split.test), predictions={name: testing})
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split; the table shows what it is
-                lines += [fixed | numbers for numbers in self.judge.numbers(calibration, test, (self.seed, r))]
+                warnings.simplefilter(
+                    "ignore", ScoreprismWarning
+                )  # they concern a single split; the table has its numbers
+                lines += [fixed | numbers for numbers in self.judge.measure(calibration, test, (self.seed, r))]
         return lines
 
-    def _laws(self, r: int, split: Split) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """What every method says of the calibrator's rows and of the test rows."""
+    def _predict(self, r: int, split: Split) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Predictions of every method for the calibrator's rows and for the test rows."""
         parts = (*((split.combining,) if self.halves else ()), split.calibration, split.test)
         scores: dict[str, list[FloatArray]] = {}
         for name, model in self.models.items():
             seed, train = (self.seed, r, hash_name(name)), split.train
-            X, weight = take_rows(self.X, train), self._weights(train)
+            X, weight = take_rows(self.X, train), self._get_weights(train)
             fitted = fit_foreign(model, X, self.labels[train], weight, seed, ENCODE)
             scores[name] = [self._score(fitted, part, name) for part in parts]
         members = [np.stack(column, axis=1) for column in zip(*scores.values(), strict=True)]
         laws = {name: (parts[-2], parts[-1]) for name, parts in scores.items()}
         for name, ensemble in self.ensembles.items():
-            codes, weight = self.sample.y[split.combining], self._weights(split.combining)
+            codes, weight = self.sample.y[split.combining], self._get_weights(split.combining)
             seeded = int(np.random.default_rng((self.seed, r)).integers(2**31))
             pool = ensemble.fit(members[0], codes, weight, self.sample.k, seeded)
             laws[name] = (pool(members[-2]), pool(members[-1]))
@@ -302,9 +311,9 @@ class Study:
 
     def _score(self, fitted: Any, part: IntArray, name: str) -> FloatArray:
         assert self.sample.classes is not None  # noqa: S101 - parsed labels
-        return as_score(score_rows(fitted, take_rows(self.X, part), self.sample.classes, repr(name)))
+        return narrow_law(score_rows(fitted, take_rows(self.X, part), self.sample.classes, repr(name)))
 
-    def _weights(self, part: IntArray) -> FloatArray | None:
+    def _get_weights(self, part: IntArray) -> FloatArray | None:
         return None if self.sample.weight is None else self.sample.weight[part]
 
 
@@ -325,8 +334,8 @@ def _warn_of_infinities(lines: Sequence[dict[str, Any]]) -> None:
 
 
 @dataclass(frozen=True)
-class Combining:
-    """How an ensemble is made: a pool that learns nothing, or a classifier that learns from the members' scores."""
+class EnsembleRecipe:
+    """How an ensemble is made: a fixed pool, or a classifier that learns from the members' scores."""
 
     name: str
     pool: Pool | None
@@ -334,21 +343,21 @@ class Combining:
 
     @property
     def learns(self) -> bool:
-        """Whether it has to see outcomes."""
+        """Whether it is fitted to outcomes."""
         return self.learner is not None
 
     def fit(self, scores: FloatArray, codes: IntArray, weight: FloatArray | None, k: int, seed: int) -> Pool:
-        """The pool, after it has learned from the rows set aside for it."""
+        """The pool, fitted on the rows set aside for it."""
         if self.pool is not None:
-            return self._checked(self.pool, k)
-        columns = partial(as_features, self.learner)
+            return self._check_pool(self.pool, k)
+        columns = partial(stack_features, self.learner)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreprismWarning)  # of a single split
+            warnings.simplefilter("ignore", ScoreprismWarning)  # they concern a single split
             member = fit_foreign(self.learner, columns(scores), codes, weight, (seed, hash_name(self.name)), ENCODE)
-        return lambda new: as_score(score_rows(member, columns(new), np.arange(k), repr(self.name)))
+        return lambda new: narrow_law(score_rows(member, columns(new), np.arange(k), repr(self.name)))
 
-    def _checked(self, pool: Pool, k: int) -> Pool:
-        def law_of(scores: FloatArray) -> FloatArray:
+    def _check_pool(self, pool: Pool, k: int) -> Pool:
+        def apply(scores: FloatArray) -> FloatArray:
             law = parse_law(pool(scores), f"the ensemble {self.name!r}")
             shape = (scores.shape[0],) if k == 2 else (scores.shape[0], k)
             if k == 2 and law.shape == (scores.shape[0], 2):
@@ -357,27 +366,27 @@ class Combining:
                 refuse(f"the ensemble {self.name!r} must return shape {shape}", f"{law.shape}", "Correct the function.")
             return law
 
-        return law_of
+        return apply
 
 
 def apply_pool(rule: Callable[..., FloatArray], scores: FloatArray) -> FloatArray:
-    """A pool of scikit-learn-like columns: members come second."""
+    """Apply a pool to scores with the rows first and the members second."""
     return rule(list(np.moveaxis(scores, 1, 0)))
 
 
-def as_features(learner: Any, scores: FloatArray) -> FloatArray:
-    """Members' scores as columns: all classes for our own combiners, else all but the first, which the others imply."""
+def stack_features(learner: Any, scores: FloatArray) -> FloatArray:
+    """Members' scores as columns: all classes for our combiners, for others without the first, which is redundant."""
     first = 0 if isinstance(learner, Combiner) else 1
     return scores if scores.ndim == 2 else scores[:, :, first:].reshape(scores.shape[0], -1)
 
 
-def as_score(law: FloatArray) -> FloatArray:
-    """A law of all classes as members are stacked: the second column of two, else all."""
+def narrow_law(law: FloatArray) -> FloatArray:
+    """A law of all classes in the layout of stacked members: the second column of two, otherwise all."""
     return np.ascontiguousarray(as_vector(law) if law.shape[1] == 2 else law)
 
 
 def hash_name(name: str) -> int:
-    """A number for a name, so that what is random in a method depends neither on its place nor on the others."""
+    """A number for a name, so that the seed of a method depends neither on its position nor on other methods."""
     return zlib.crc32(name.encode())
 
 
@@ -385,10 +394,10 @@ def parse_estimators(models: object) -> dict[str, Any]:
     """Classifiers by name, not fitted."""
     remedy = "For example {'logistic': LogisticRegression(), 'forest': RandomForestClassifier()}."
     if not isinstance(models, Mapping) or not models:
-        refuse("`models` must be a mapping from names to classifiers, at least one", plain(models)[:80], remedy)
+        refuse("`models` must be a mapping from names to classifiers, at least one", write_plain(models)[:80], remedy)
     for name, model in models.items():
         if not isinstance(name, str) or not name:
-            refuse("the name of a model must be a word", plain(name), remedy)
+            refuse("the name of a model must be a word", write_plain(name), remedy)
         rule = f"model {name!r} must be a classifier with fit, predict_proba and get_params"
         if isinstance(model, type):
             refuse(rule, f"the class {model.__name__}", f"Pass {model.__name__}().")
@@ -397,17 +406,19 @@ def parse_estimators(models: object) -> dict[str, Any]:
     return dict(models)
 
 
-def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Combining]:
+def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, EnsembleRecipe]:
     """Ensembles by name."""
     if isinstance(ensembles, str):
         ensembles = (ensembles,)
     if not isinstance(ensembles, (Mapping, Sequence)):
         remedy = "For example ('average', 'stacking')."
-        refuse("`ensembles` must be names, or a mapping from names to ensembles", plain(ensembles)[:80], remedy)
+        refuse("`ensembles` must be names, or a mapping from names to ensembles", write_plain(ensembles)[:80], remedy)
     by_name = dict(ensembles) if isinstance(ensembles, Mapping) else {one: one for one in map(_parse_name, ensembles)}
-    taken = [name for name in by_name if name in models]
-    if taken:
-        refuse("`ensembles` and `models` must have different names", listed(map(repr, taken)), "Rename the model.")
+    repeated = [name for name in by_name if name in models]
+    if repeated:
+        refuse(
+            "`ensembles` and `models` must have different names", abbreviate(map(repr, repeated)), "Rename the model."
+        )
     return {name: _parse_combining(name, kind) for name, kind in by_name.items()} if len(models) > 1 else {}
 
 
@@ -415,15 +426,17 @@ def _parse_name(ensemble: object) -> str:
     return parse_choice(ensemble, ENSEMBLES, "each of ensembles")
 
 
-def _parse_combining(name: object, kind: Any) -> Combining:
+def _parse_combining(name: object, kind: Any) -> EnsembleRecipe:
     if not isinstance(name, str) or not name:
-        refuse("the name of an ensemble must be a word", plain(name), "For example {'mean': 'average'}.")
+        refuse("the name of an ensemble must be a word", write_plain(name), "For example {'mean': 'average'}.")
     if isinstance(kind, str):
-        made = ENSEMBLES[_parse_name(kind)]
-        return Combining(name, partial(apply_pool, made)) if kind in _FIXED else Combining(name, None, made())
+        entry = ENSEMBLES[_parse_name(kind)]
+        return (
+            EnsembleRecipe(name, partial(apply_pool, entry)) if kind in _FIXED else EnsembleRecipe(name, None, entry())
+        )
     if all(hasattr(kind, method) for method in ("fit", "predict_proba", "get_params")):
-        return Combining(name, None, kind)
+        return EnsembleRecipe(name, None, kind)
     if not callable(kind) or isinstance(kind, type):
         rule = f"ensemble {name!r} must be one of {', '.join(ENSEMBLES)}, a function of scores, or a classifier"
         refuse(rule, f"{kind!r}"[:80], "For example 'stacking'.")
-    return Combining(name, kind)
+    return EnsembleRecipe(name, kind)

@@ -13,7 +13,7 @@ import numpy as np
 from scoreprism._core.checks import parse_clip, refuse
 from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray
-from scoreprism._core.workers import one_thread
+from scoreprism._core.workers import limit_threads
 from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import LevelTask
@@ -33,13 +33,13 @@ from scoreprism.pipelines._pipeline import (
     score_rows,
 )
 
-#: Streams of a replicate: what is drawn for one part does not depend on another.
+#: Streams of a replicate: the draws of one part do not depend on those of another.
 _CALIBRATION, _TRAINING, _TEST, _BLOCKS, _SEEDS = range(5)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A pipeline that is fitted, ready to be resampled: what travels to workers."""
+    """A fitted pipeline, ready to be resampled, as it is sent to workers."""
 
     pipeline: Pipeline  # scored, without rows and features that are not needed again
     fit: ChainFit  # of the pipeline as it is
@@ -49,7 +49,7 @@ class Setup:
     def of(cls, pipeline: Pipeline, seed: int) -> Setup:
         """The pipeline with its scores."""
         again = pipeline.refit == "all"
-        calibration, test = (one if again else replace(one, X=None) for one in pipeline.scored(seed))
+        calibration, test = (one if again else replace(one, X=None) for one in pipeline.score_samples(seed))
         train, clip = pipeline.train if again else None, parse_clip(pipeline.clip, test.k)
         lean = replace(pipeline, train=train, calibration=calibration, test=test, q=None, clip=clip)
         fit = _fit_scores(lean, calibration, test, seed)
@@ -65,7 +65,7 @@ class Setup:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """What is drawn on top of what."""
+        """The stages of resampling, each on top of the one before."""
         training = () if self.pipeline.train is None else ("training",)
         return ("calibration", *training, *(("test",) if self.draws_test else ()))
 
@@ -75,7 +75,7 @@ class Setup:
         return any(isinstance(level, LevelTask) for level in self.fit.levels)
 
     def measure(self, chain: Chain) -> FloatArray:
-        """For each loss the means that terms and gains are linear in: losses of all levels, spreads above the first."""
+        """For each loss the means in which terms and gains are linear: losses of levels, spreads above the first."""
         clip = self.pipeline.clip
         used, lines = chain.clip_at(clip), []
         for loss in self.pipeline.losses.values():
@@ -87,16 +87,16 @@ class Setup:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """One thread, for the last bits of sums depend on their number; no warnings, which were given for the pipeline."""
-    with warnings.catch_warnings(), one_thread():
+def silence() -> Iterator[None]:
+    """Use one thread, as last bits of sums depend on their number, and no warnings, which the pipeline has issued."""
+    with warnings.catch_warnings(), limit_threads():
         warnings.simplefilter("ignore")
         yield
 
 
-@quiet()
+@silence()
 def replicate(setup: Setup, number: int) -> tuple[int, FloatArray, int]:
-    """Number, values (stages, losses, columns) and draws thrown away: calibration rows, training too, test too."""
+    """Run one replicate; returns its number, values (stages, losses, columns) and the number of rejected draws."""
     streams, calibration, train = Streams(setup.seed), setup.pipeline.calibration, setup.pipeline.train
     accepts, rng = make_pair_check(calibration), streams(number, _CALIBRATION)
     counts, redrawn = draw(calibration, "calibration", rng, accepts, "two rows of each class")
@@ -121,7 +121,7 @@ def replicate(setup: Setup, number: int) -> tuple[int, FloatArray, int]:
 
 
 def _fit_scores(pipeline: Pipeline, calibration: Sample, test: Sample, seed: int) -> ChainFit:
-    """What `decompose` would fit for these scores of the calibration and the test rows."""
+    """The fit that `decompose` would make for these scores of the calibration and the test rows."""
     maps, reference = pipeline.calibrator, "auto" if pipeline.reference is None else pipeline.reference
     return ChainFit.of(test, calibrator=maps, reference=reference, calibration=calibration, random_state=seed)
 
@@ -133,7 +133,7 @@ def fit_laws(fit: ChainFit) -> tuple[FittedScore, list[Level]]:
 
 
 def _keeps_classes(setup: Setup) -> Accepts:
-    """Laws fitted on test rows need all classes in all training parts of their folds."""
+    """A check that all training parts of the folds have all classes, for laws fitted on test rows."""
     if not setup.fits_levels:
         return lambda _: True
     codes, k = setup.pipeline.test.y, setup.pipeline.test.k
@@ -147,17 +147,17 @@ def _keeps_classes(setup: Setup) -> Accepts:
 
 
 def recalibrate(fit: ChainFit, counts: FloatArray, seed: int) -> ChainFit:
-    """The fit with resampled calibration rows: distinct ones with counts, so that copies share a block."""
-    # counts are weights as they are: Kish's effective number, which weights of a user are scaled to, would halve n
-    rows, groups, taken = fit.calibration, fit.calibration_groups, np.flatnonzero(counts)
+    """The fit with resampled calibration rows: distinct rows with counts, so that copies share a block."""
+    # counts are not rescaled: Kish's effective number, to which users' weights are scaled, would halve n
+    rows, groups, used = fit.calibration, fit.calibration_groups, np.flatnonzero(counts)
     assert rows is not None  # noqa: S101 - a pipeline has them
-    weight = counts[taken] if rows.weight is None else counts[taken] * rows.weight[taken]
-    drawn = FitRows(rows.score[taken], rows.codes[taken], weight, rows.k, rows.kind)
-    return replace(fit, calibration=drawn, calibration_groups=None if groups is None else groups[taken], seed=seed)
+    weight = counts[used] if rows.weight is None else counts[used] * rows.weight[used]
+    resampled = FitRows(rows.score[used], rows.codes[used], weight, rows.k, rows.kind)
+    return replace(fit, calibration=resampled, calibration_groups=None if groups is None else groups[used], seed=seed)
 
 
 def _retrain(setup: Setup, train: Sample, number: int) -> tuple[ChainFit, int]:
-    """The fit for the scores of a classifier trained on resampled rows, and draws thrown away."""
+    """The fit for the scores of a classifier trained on resampled rows, and the number of rejected draws."""
     streams, pipeline = Streams(setup.seed), setup.pipeline
     counts, thrown = draw(train, "train", streams(number, _TRAINING), make_class_check(train), "all classes")
     where = f" in replicate {number}"

@@ -1,4 +1,4 @@
-"""From the scores of one method on one split to its numbers: losses, reliability, LCS and the noise floor."""
+"""Measures of one method on one split: losses, reliability, LCS and the noise floor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoreprism._core.resampling import draw_classes, draw_events
 from scoreprism._core.simplex import FloatArray, clip_law
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.crossfit import no_crossfit
-from scoreprism._fitting.learners import MapLearner, parse_calibrator
+from scoreprism._fitting.parse_learners import MapLearner, parse_calibrator
 from scoreprism._maps.parts import Map
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
@@ -22,13 +22,13 @@ from scoreprism.decomposition import Chain
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.pipelines._split_plan import LABELS
 
-#: Draws of labels before giving up on both classes.
+#: Attempts to draw labels of both classes.
 _DRAWS = 100
 
 
 @dataclass(frozen=True)
 class RegressionMap:
-    """A regression of 0 and 1 on the score as a map, scikit-learn's ``IsotonicRegression`` for instance."""
+    """A regression of 0 and 1 on the score as a map, for instance scikit-learn's ``IsotonicRegression``."""
 
     name: str
     estimator: Any
@@ -38,7 +38,7 @@ class RegressionMap:
         return self
 
     def fit(self, data: FitRows) -> Map:
-        """The regression fitted on some rows; what it says beyond 0 and 1 is cut."""
+        """Fit the regression on some rows; its predictions are clipped to [0, 1]."""
         weighted = {} if data.weight is None else {"sample_weight": data.weight}
         model = clone(self.estimator).fit(data.score[:, None], data.y, **weighted)
 
@@ -64,15 +64,15 @@ def parse_maps(calibrator: object, k: int) -> list[MapLearner]:
 
 @dataclass(frozen=True)
 class Judge:
-    """How a method is judged."""
+    """How a method is evaluated."""
 
     maps: Sequence[MapLearner]  # candidate maps of the calibrator
     losses: dict[str, ProperLoss]  # losses
     clip: float | None  # least distance of probabilities from 0 before a loss is taken
     redraws: int  # number of draws of the noise floor
 
-    def numbers(self, calibration: Sample, test: Sample, seed: Sequence[int]) -> list[dict[str, Any]]:
-        """What the frame says of one method on one split."""
+    def measure(self, calibration: Sample, test: Sample, seed: Sequence[int]) -> list[dict[str, Any]]:
+        """The numbers of one method on one split."""
         rows = test.fit_rows()
         fit = ChainFit(
             sample=test,
@@ -86,7 +86,7 @@ class Judge:
             seed=int(np.random.default_rng(seed).integers(2**62)),
             n_jobs=None,
         )
-        chain, floors = fit.link(fit.fit_score()[0], ()), self._floors(fit, seed)
+        chain, floors = fit.link(fit.fit_score()[0], ()), self._find_noise_floors(fit, seed)
         lcs = test.mean(chain.divergences(get_loss("brier"))[0])
         used = chain.clip_at(self.clip)
         return [
@@ -94,29 +94,29 @@ class Judge:
             for name, loss in self.losses.items()
         ]
 
-    def _floors(self, fit: ChainFit, seed: Sequence[int]) -> dict[str, float]:
-        """The mean plug-in reliability where labels of the calibration rows are drawn from the scores themselves."""
-        rng = np.random.default_rng([*seed, LABELS])  # the same for every method: its scores alone make a difference
+    def _find_noise_floors(self, fit: ChainFit, seed: Sequence[int]) -> dict[str, float]:
+        """The mean plug-in reliability when labels of the calibration rows are drawn from the scores themselves."""
+        rng = np.random.default_rng([*seed, LABELS])  # the same for every method, so that only its scores matter
         reliabilities: dict[str, list[float]] = {name: [] for name in self.losses}
-        score = self._clipped(fit.sample.prediction)
+        score = self._clip(fit.sample.prediction)
         for _ in range(self.redraws):
             drawn = _redraw_labels(fit, rng)
             if drawn is None:
                 break
-            law = self._clipped(self._law(drawn))
+            law = self._clip(self._fit_law(drawn))
             for name, loss in self.losses.items():
                 reliabilities[name].append(fit.sample.mean(loss.divergence(score, law)))
         return {name: float(np.mean(values)) if values else np.nan for name, values in reliabilities.items()}
 
-    def _law(self, fit: ChainFit) -> FloatArray:
-        """The fitted map on the test rows; refits that only the spread needs are left out where one map is fitted."""
+    def _fit_law(self, fit: ChainFit) -> FloatArray:
+        """The fitted map on the test rows; with a single map the refits for the spread are skipped."""
         if len(self.maps) > 1:
             return fit.fit_score()[0].fitted.law
         rows = fit.calibration
         assert rows is not None  # noqa: S101 - there always is a calibration part
         return self.maps[0].share(rows).fit(rows)(fit.rows.score)
 
-    def _clipped(self, law: FloatArray) -> FloatArray:
+    def _clip(self, law: FloatArray) -> FloatArray:
         return law if self.clip is None else clip_law(law, self.clip)
 
 
@@ -136,13 +136,13 @@ def _measure(chain: Chain, loss: ProperLoss) -> dict[str, float]:
 
 
 def _redraw_labels(fit: ChainFit, rng: np.random.Generator) -> ChainFit | None:
-    """The fit to other labels; None where scores are so certain that two classes hardly ever occur."""
+    """The fit to redrawn labels; None if scores are so certain that both classes hardly ever occur."""
     rows, groups = fit.calibration, fit.calibration_groups
     assert rows is not None  # noqa: S101 - there always is a calibration part
     for _ in range(_DRAWS):
         codes = draw_events(rng, rows.score).astype(np.intp) if rows.k == 2 else draw_classes(rng, rows.score)
         units = codes if groups is None else np.unique(groups * rows.k + codes) % rows.k
         counts = np.sort(np.bincount(units, minlength=rows.k))
-        if counts[-2] >= 2:  # refits leave some rows, or groups, out
+        if counts[-2] >= 2:  # refits omit some rows or groups
             return replace(fit, calibration=replace(rows, codes=codes))
     return None

@@ -1,4 +1,4 @@
-"""Which rows train, calibrate and test in each of the repeated splits: drawn at random, or given."""
+"""The training, calibration and test rows of each repeated split, drawn at random or passed by the user."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.checks import abbreviate, refuse, write_plain
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._sample.sample import Sample
 
-#: What the parts of a split are called.
+#: Names of the parts of a split.
 PARTS = ("train", "calibration", "test")
-#: Draws of one split before giving up on every class in every part.
+#: Attempts to draw a split with every class in every part.
 _DRAWS = 100
-#: Rows of each class that a calibrator needs: its refits leave some out.
+#: Rows of each class that a calibrator needs, as its refits omit some.
 PAIR = 2
 #: Purposes of random numbers within one split.
 ROWS, HALVES, LABELS = 0, 1, 2
 
 
 class Split(NamedTuple):
-    """Row numbers of one split; what the combiner learns on is the calibration part, or one half of it."""
+    """Row numbers of one split; combiners learn on the calibration part, or on one half of it."""
 
     train: IntArray
     combining: IntArray
@@ -43,16 +43,16 @@ def parse_sizes(sizes: object, n: int) -> tuple[int, int, int]:
     """The numbers of rows that train, calibrate and test."""
     rule = "`sizes` must be three shares that sum to at most 1, or three numbers of rows: train, calibration, test"
     remedy = "For example (0.6, 0.2, 0.2)."
-    given = list(sizes) if isinstance(sizes, (tuple, list, np.ndarray)) else []
+    values = list(sizes) if isinstance(sizes, (tuple, list, np.ndarray)) else []
     number = (int, float, np.integer, np.floating)
-    if len(given) != 3 or any(isinstance(v, bool) or not isinstance(v, number) or not v > 0 for v in given):
-        refuse(rule, plain(sizes), remedy)
-    if all(isinstance(v, (int, np.integer)) for v in given):
-        counts = [int(v) for v in given]
+    if len(values) != 3 or any(isinstance(v, bool) or not isinstance(v, number) or not v > 0 for v in values):
+        refuse(rule, write_plain(sizes), remedy)
+    if all(isinstance(v, (int, np.integer)) for v in values):
+        counts = [int(v) for v in values]
     else:
-        if not sum(given) <= 1.0 + 1e-9:
-            refuse(rule, f"shares that sum to {plain(float(sum(given)))}", remedy)
-        ends = [0, *(int(np.floor(share * n + 0.5)) for share in np.cumsum(np.asarray(given, dtype=np.float64)))]
+        if not sum(values) <= 1.0 + 1e-9:
+            refuse(rule, f"shares that sum to {write_plain(float(sum(values)))}", remedy)
+        ends = [0, *(int(np.floor(share * n + 0.5)) for share in np.cumsum(np.asarray(values, dtype=np.float64)))]
         counts = np.diff(ends).tolist()
     if min(counts) < 1 or sum(counts) > n:
         refuse("`sizes` must give each part at least one row", f"{counts} of {n} rows", "Pass more rows.")
@@ -97,7 +97,7 @@ def _halve(
 def _cut(
     sample: Sample, among: IntArray, sizes: Sequence[int], rng: np.random.Generator, *, stratify: bool
 ) -> list[IntArray]:
-    """Parts of about these sizes; exactly these where there are no groups."""
+    """Cut into parts of about these sizes; exactly these without groups."""
     ends = np.cumsum(sizes)
     if sample.groups is not None:
         present, inverse = np.unique(sample.groups[among], return_inverse=True)
@@ -108,21 +108,21 @@ def _cut(
         return [among[part[inverse] == number] for number in range(len(sizes))]
     order = among[rng.permutation(among.size)]
     if stratify:
-        order = order[np.argsort(_ranks(sample.y[order], rng), kind="stable")]
+        order = order[np.argsort(_rank_rows(sample.y[order], rng), kind="stable")]
     return [order[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def _ranks(codes: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Where each row stands in its class, from 0 to 1: a cut at any height takes the same share of every class."""
+def _rank_rows(codes: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Rank of each row within its class, from 0 to 1: a cut at any rank takes the same share of every class."""
     rank = np.empty(codes.size)
     for code in np.unique(codes):
-        mine = np.flatnonzero(codes == code)
-        rank[mine] = (np.arange(mine.size) + rng.random()) / mine.size
+        members = np.flatnonzero(codes == code)
+        rank[members] = (np.arange(members.size) + rng.random()) / members.size
     return rank
 
 
 def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> list[Split]:
-    """Splits of one's own, by the numbers of the rows that came; calibration parts are halved on request."""
+    """Parse splits given as row numbers of the data as passed; calibration parts are halved on request."""
     rule = "`splits` must hold (train, calibration, test) triples of row numbers"
     if not isinstance(splits, Iterable) or isinstance(splits, str):
         refuse(rule, type(splits).__name__, "Pass a list of three arrays for each split.")
@@ -133,7 +133,7 @@ def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> 
         if not isinstance(triple, (tuple, list)) or len(triple) != 3:
             refuse(rule, f"{type(triple).__name__} as split {number}", "Pass three arrays for each split.")
         where = [f"{name} of split {number}" for name in PARTS]
-        parts = [place[_row_numbers(part, place.size, name)] for part, name in zip(triple, where, strict=True)]
+        parts = [place[_parse_row_numbers(part, place.size, name)] for part, name in zip(triple, where, strict=True)]
         train, calibration, test = (part[part >= 0] for part in parts)
         _require_apart((train, calibration, test), number, sample.groups)
         for name, part, least in zip(where, (train, calibration, test), (1, PAIR, 1), strict=True):
@@ -151,7 +151,7 @@ def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> 
     return plan
 
 
-def _row_numbers(value: object, n: int, name: str) -> IntArray:
+def _parse_row_numbers(value: object, n: int, name: str) -> IntArray:
     part = np.asarray(value)
     if part.dtype == bool and part.shape == (n,):
         part = np.flatnonzero(part)
@@ -164,7 +164,7 @@ def _row_numbers(value: object, n: int, name: str) -> IntArray:
 
 
 def _require_apart(parts: Sequence[IntArray], number: int, groups: IntArray | None) -> None:
-    """No row, and no group, in two parts."""
+    """Refuse a row or group that is in two parts."""
     for what, keys in (("rows", None), ("groups", groups)):
         if what == "groups" and keys is None:
             continue
@@ -174,7 +174,7 @@ def _require_apart(parts: Sequence[IntArray], number: int, groups: IntArray | No
             if both.size:
                 refuse(
                     f"the parts of a split must have no {what} in common",
-                    f"{both.size} {what} in {PARTS[i]} and {PARTS[j]} of split {number} ({listed(both)})",
+                    f"{both.size} {what} in {PARTS[i]} and {PARTS[j]} of split {number} ({abbreviate(both)})",
                     "Correct the splits.",
                 )
 
@@ -186,6 +186,6 @@ def _refuse_rare(sample: Sample, code: int | None, what: str) -> NoReturn:
     rare = int(np.argmin(counts)) if code is None else code
     refuse(
         "every class must be in the training and test rows of every split, and twice in those of the calibrator",
-        f"{what}, with {counts[rare]} rows of class {plain(sample.classes[rare])}",
+        f"{what}, with {counts[rare]} rows of class {write_plain(sample.classes[rare])}",
         "Pass more rows, larger parts, `stratify`=True, or fewer classes.",
     )

@@ -1,4 +1,4 @@
-"""Tables of repeated splits, ours or others': reading them, splits side by side, and means by method and loss."""
+"""Tables of repeated splits: reading any such frame, aligning splits, and means by method and loss."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import listed, parse_choice, plain, refuse
+from scoreprism._core.checks import abbreviate, parse_choice, refuse, write_plain
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.model import show
-from scoreprism._document.result import Drawable, Result, TermTable, shorten
+from scoreprism._document.result import Result, TermTable, shorten
 from scoreprism._document.result_json import encode
 from scoreprism._findings.wording import plural
 
-#: What is averaged.
+#: Columns that are averaged.
 MEASURES = ("raw", "recalibrated", "reliability_plugin", "noise_floor", "reliability", "lcs")
-#: Columns that a text shows of a table of splits.
+#: Columns of a table of splits in print.
 _SHOWN = ("split", "method", "loss", "raw", "recalibrated", "reliability", "noise_floor")
 
 
-class Long(NamedTuple):
+class LongTable(NamedTuple):
     """A long table: one entry per row in every array."""
 
     split: NDArray[Any]
@@ -36,19 +36,19 @@ class Long(NamedTuple):
 
     @property
     def methods(self) -> list[str]:
-        """Methods in the order they came."""
+        """Methods in order of appearance."""
         return list(dict.fromkeys(self.method.tolist()))
 
     @property
     def losses(self) -> list[str]:
-        """Losses in the order they came; one without a name where there is no such column."""
+        """Losses in order of appearance; one without a name if there is no such column."""
         return list(dict.fromkeys(self.loss.tolist()))
 
-    def numbers(self, name: str) -> FloatArray:
+    def get_numbers(self, name: str) -> FloatArray:
         """A column of numbers; NaN where one is missing."""
         if name not in self.columns:
-            known = [key for key in self.columns if key not in ("split", "method", "loss")]
-            parse_choice(name, known, "metric")
+            metrics = [key for key in self.columns if key not in ("split", "method", "loss")]
+            parse_choice(name, metrics, "metric")
         column = unwrap(self.columns[name])
         try:
             values = np.asarray(column.values).astype(np.float64)
@@ -60,16 +60,16 @@ class Long(NamedTuple):
         """Methods that were fitted on the rows of their calibrator."""
         if "double_use" not in self.columns:
             return []
-        twice = self.numbers("double_use") > 0.0
+        twice = self.get_numbers("double_use") > 0.0
         return [name for name in self.methods if twice[self.method == name].any()]
 
-    def only(self, loss: str | None) -> list[str]:
-        """The losses asked for."""
+    def select_losses(self, loss: str | None) -> list[str]:
+        """The requested losses: one, or all by default."""
         return self.losses if loss is None else [parse_choice(loss, self.losses, "loss")]
 
 
-def read_long(frame: Any, names: dict[str, str]) -> Long:
-    """A table with columns for splits, methods and, perhaps, losses."""
+def read_long(frame: Any, names: dict[str, str]) -> LongTable:
+    """Parse a table with columns for splits, methods and, optionally, losses."""
     frame = frame.to_frame() if isinstance(frame, SplitTable) else frame
     parts = columns_of(frame) if backend_of(frame) is not None else None
     if parts is None:
@@ -83,29 +83,31 @@ def read_long(frame: Any, names: dict[str, str]) -> Long:
     if missing:
         remedy = "Say what they are called, for example split='seed'."
         refuse(
-            f"`frame` must have the columns {listed(map(repr, missing))}", f"the columns {listed(heads, 20)}", remedy
+            f"`frame` must have the columns {abbreviate(map(repr, missing))}",
+            f"the columns {abbreviate(heads, 20)}",
+            remedy,
         )
     split, method = (parse_labels(columns[names[key]], f"column {names[key]!r}") for key in ("split", "method"))
     loss = np.full(split.shape, "", dtype=object)
     if names["loss"] in columns:
-        loss = _as_words(parse_labels(columns[names["loss"]], f"column {names['loss']!r}"))
-    return Long(split, _as_words(method), loss, columns, backend_of(frame))
+        loss = _read_words(parse_labels(columns[names["loss"]], f"column {names['loss']!r}"))
+    return LongTable(split, _read_words(method), loss, columns, backend_of(frame))
 
 
 def make_label(method: str, loss: str) -> str:
-    """Method and loss, where there are losses."""
+    """Method and loss, if there are losses."""
     return f"{method}, {loss}" if loss else method
 
 
-def _as_words(labels: NDArray[Any]) -> NDArray[Any]:
+def _read_words(labels: NDArray[Any]) -> NDArray[Any]:
     return np.array([str(label) for label in labels.tolist()], dtype=object)
 
 
 def align_splits(
-    table: Long, metric: str, loss: str, methods: Sequence[str], *, infinite: bool = False
+    table: LongTable, metric: str, loss: str, methods: Sequence[str], *, infinite: bool = False
 ) -> dict[str, FloatArray]:
     """A metric of several methods on the same splits, each split once."""
-    values, inside = table.numbers(metric), table.loss == loss
+    values, inside = table.get_numbers(metric), table.loss == loss
     where = f" of the {loss} loss" if loss else ""
     splits = list(dict.fromkeys(table.split[inside].tolist()))
     by_method = {}
@@ -117,14 +119,14 @@ def align_splits(
             refuse("`frame` must hold every split, method and loss once", what, "Pass one run of repeated_splits.")
         absent = [split for split in splits if split not in place]
         if absent:
-            what = f"{len(absent)} of {len(splits)} splits missing for {method!r}{where} ({listed(absent)})"
+            what = f"{len(absent)} of {len(splits)} splits missing for {method!r}{where} ({abbreviate(absent)})"
             refuse("every method must have every split", what, "Drop these splits, or the method.")
         column = values[[place[split] for split in splits]]
         if infinite and np.isinf(column).any() and not np.isnan(column).any():
             continue
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
-            what = f"{plain(column[bad[0]])} in {bad.size} of {column.size} splits of {method!r}{where}"
+            what = f"{write_plain(column[bad[0]])} in {bad.size} of {column.size} splits of {method!r}{where}"
             remedy = "Pass `clip`=1e-6 to repeated_splits, choose another `loss`= or metric, or drop these splits."
             refuse(f"{metric} must be finite", what, remedy)
         by_method[method] = column
@@ -134,9 +136,9 @@ def align_splits(
 @dataclass(frozen=True, eq=False, repr=False)
 class SplitTable(Result):
     """
-    What methods did on every split: one line for each split, method and loss.
+    The measures of methods on every split: one line for each split, method and loss.
 
-    Made by `repeated_splits`, whose documentation says what the columns are.
+    Made by `repeated_splits`, which documents the columns.
 
     Attributes
     ----------
@@ -182,14 +184,14 @@ class SplitTable(Result):
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """
-        Draw the reliability of every method beside its noise floor.
+        Draw the reliability of every method against its noise floor.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **options : object
-            What ``SplitsSummary.plot`` takes.
+            Options of ``SplitsSummary.plot``.
 
         Returns
         -------
@@ -210,7 +212,7 @@ class SplitTable(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SplitsSummary(Drawable, TermTable):
+class SplitsSummary(TermTable):
     """
     Means and standard deviations over repeated splits.
 
@@ -272,14 +274,14 @@ class SplitsSummary(Drawable, TermTable):
         columns["n_splits"] = list(self.n_splits)
         for measure, lines in self.values.items():
             columns[measure] = [float(line.mean()) for line in lines]
-            columns[f"{measure}_sd"] = [deviation(line) for line in lines]
+            columns[f"{measure}_sd"] = [find_deviation(line) for line in lines]
         return columns
 
     def _shown_columns(self) -> dict[str, list[Any]]:
         starred = [f"{method}{' *' if method in self.double_use else ''}" for method in self.methods]
         columns: dict[str, list[Any]] = {"method": starred, "loss": list(self.losses)}
         for measure, lines in self.values.items():
-            columns[measure] = [f"{show(line.mean(), 'loss')} ± {show(deviation(line), 'loss')}" for line in lines]
+            columns[measure] = [f"{show(line.mean(), 'loss')} ± {show(find_deviation(line), 'loss')}" for line in lines]
         return columns
 
     def _title(self) -> str:
@@ -291,7 +293,7 @@ class SplitsSummary(Drawable, TermTable):
         return ["* learned from the rows of its calibrator: its reliability is flattered, and may fall below the floor"]
 
 
-def deviation(values: FloatArray) -> float:
+def find_deviation(values: FloatArray) -> float:
     """Standard deviation of some numbers; NaN for a single one, or where some are not finite."""
     return float(values.std(ddof=1)) if values.size > 1 and np.isfinite(values).all() else math.nan
 
@@ -300,14 +302,14 @@ def splits_summary(
     frame: Any, *, split: str = "split", method: str = "method", loss_column: str = "loss"
 ) -> SplitsSummary:
     """
-    Average what `repeated_splits` found, by method and loss (the table of appendix D, with noise floors).
+    Average the results of `repeated_splits` by method and loss (the table of appendix D, with noise floors).
 
     Parameters
     ----------
     frame : SplitTable or frame
-        What `repeated_splits` returns, or a frame with some of its columns of numbers.
+        The result of `repeated_splits`, or a frame with some of its columns of numbers.
     split, method, loss_column : str, default="split", "method" and "loss"
-        What the columns are called.
+        Names of the columns.
 
     Returns
     -------
@@ -330,18 +332,20 @@ def splits_summary(
     table = read_long(frame, {"split": split, "method": method, "loss": loss_column})
     measures = [measure for measure in MEASURES if measure in table.columns]
     if not measures:
-        refuse("`frame` must have some of the columns " + ", ".join(MEASURES), listed(table.columns), "Rename them.")
+        refuse(
+            "`frame` must have some of the columns " + ", ".join(MEASURES), abbreviate(table.columns), "Rename them."
+        )
     pairs = [(name, loss) for loss in table.losses for name in table.methods]
     rows = {pair: np.flatnonzero((table.method == pair[0]) & (table.loss == pair[1])) for pair in pairs}
-    kept = [pair for pair in pairs if rows[pair].size]
-    columns = {measure: table.numbers(measure) for measure in measures}
+    nonempty = [pair for pair in pairs if rows[pair].size]
+    columns = {measure: table.get_numbers(measure) for measure in measures}
     columns = {measure: column for measure, column in columns.items() if not np.isnan(column).all()}
     return SplitsSummary(
-        names=tuple(make_label(name, loss) for name, loss in kept),
+        names=tuple(make_label(name, loss) for name, loss in nonempty),
         _backend=table.backend,
-        methods=tuple(name for name, _ in kept),
-        losses=tuple(loss for _, loss in kept),
-        n_splits=tuple(int(rows[pair].size) for pair in kept),
-        values={measure: tuple(column[rows[pair]] for pair in kept) for measure, column in columns.items()},
+        methods=tuple(name for name, _ in nonempty),
+        losses=tuple(loss for _, loss in nonempty),
+        n_splits=tuple(int(rows[pair].size) for pair in nonempty),
+        values={measure: tuple(column[rows[pair]] for pair in nonempty) for measure, column in columns.items()},
         double_use=tuple(table.double_use()),
     )

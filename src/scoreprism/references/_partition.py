@@ -208,8 +208,13 @@ def _half(
 def _judge(loss: ProperLoss, y: IntArray, bins: IntArray, region: IntArray, c: FloatArray) -> PartitionBound:
     """How far regions differ within bins, what chance adds, and what the width of the bins adds."""
     _, cell = np.unique(np.stack([bins, region]), axis=1, return_inverse=True)
-    kept = np.bincount(cell)[cell] > 1  # a single row says nothing of its own noise
-    y, bins, cell, c = y[kept], bins[kept], np.unique(cell[kept], return_inverse=True)[1], c[kept]
+    has_others = np.bincount(cell)[cell] > 1  # the noise of a single row cannot be estimated
+    y, bins, cell, c = (
+        y[has_others],
+        bins[has_others],
+        np.unique(cell[has_others], return_inverse=True)[1],
+        c[has_others],
+    )
     if y.size == 0:
         refuse("regions must hold at least two rows", "none that does", "Use fewer bins or larger regions.")
     law_cell, extra_cell = _means(loss, y, cell)
@@ -231,10 +236,10 @@ def _means(loss: ProperLoss, y: IntArray, cell: IntArray) -> tuple[FloatArray, F
     """The share of events in the cell of each row, and how far its entropy falls short of the true one (jackknife)."""
     n = np.bincount(cell).astype(np.float64)
     k = np.bincount(cell, y)
-    held = np.maximum(n, 2.0)
+    sizes = np.maximum(n, 2.0)
     share = k / np.maximum(n, 1.0)
-    without_event = np.clip((k - 1.0) / (held - 1.0), 0.0, 1.0)
-    without_other = np.clip(k / (held - 1.0), 0.0, 1.0)
+    without_event = np.clip((k - 1.0) / (sizes - 1.0), 0.0, 1.0)
+    without_other = np.clip(k / (sizes - 1.0), 0.0, 1.0)
     left_out = (k * loss.entropy(without_event) + (n - k) * loss.entropy(without_other)) / np.maximum(n, 1.0)
     shortfall = (n - 1.0) * (loss.entropy(share) - left_out)
     return share[cell], np.where(n > 1.0, shortfall, 0.0)[cell]

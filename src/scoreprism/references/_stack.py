@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import parse_choice, parse_law, parse_weights, refuse, require_rows
-from scoreprism._core.labels import distinct, parse_labels
+from scoreprism._core.labels import code_labels, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, n_classes
-from scoreprism._learners.members import MEMBERS, Fitted, Task, mix_laws, mixing_weights, observed_probabilities
+from scoreprism._learners.members import MEMBERS, Fitted, Task, find_mixing_weights, mix_laws, observed_probabilities
 from scoreprism._sample.features import Encoder, Features, parse_features, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import Split, make_folds
@@ -116,7 +116,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         labels = parse_labels(y, "y")
-        self.classes_, codes = distinct(labels, "y")
+        self.classes_, codes = code_labels(labels, "y")
         k = self.classes_.size
         if k < 2:
             refuse("`y` must hold at least two classes", "one", "Fit on rows in which each class occurs.")
@@ -132,7 +132,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         whole = Task(self._encoder(columns), base, codes, weight, k)
         rng = np.random.default_rng(self.random_state)  # type: ignore[arg-type]
         folds = make_folds(self.cv, FitRows(base, codes, weight, k, "probability"), rng)
-        self.weights_ = mixing_weights(self._hits_out_of_fold(whole, folds, rng), weight)
+        self.weights_ = find_mixing_weights(self._hits_out_of_fold(whole, folds, rng), weight)
         self._predict = self.fit_members(whole, rng)
         self.n_features_in_ = len(table)
         return self
@@ -141,9 +141,9 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What members that were fitted without a row give to its outcome; 1 for rows that are in no test part."""
         by_fold = []
         for train, test in folds:
-            held = task.part(test)
-            laws = self.fit_members(task.part(train), rng)(held.features, held.base)
-            by_fold.append(observed_probabilities(laws, held.codes))
+            test_task = task.part(test)
+            laws = self.fit_members(task.part(train), rng)(test_task.features, test_task.base)
+            by_fold.append(observed_probabilities(laws, test_task.codes))
         hits = np.ones((by_fold[0].shape[0], task.codes.shape[0]))
         for (_, test), rows in zip(folds, by_fold, strict=True):
             hits[:, test] = rows

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_share, plain, refuse
+from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, parse_share, refuse, write_plain
 from scoreprism._core.progress import track
 from scoreprism._core.simplex import ArrayLike, as_vector
-from scoreprism._document.model import Origin, Section
-from scoreprism._document.versions import versions
+from scoreprism._document.model import Origin, Section, versions
 from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings
 from scoreprism._fitting.chain_fit import ChainFit, parse_losses, share_folds
+from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample, find_floors, warn_of_prediction
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismWarning
@@ -49,6 +49,7 @@ _MAKERS: dict[str, Callable[[Case], Section | None]] = {
 SUMMED = ("verdict", "calibration", "segments", "method")
 
 
+@described()
 def make_report(
     y_true: Any,
     y_proba: Any = None,
@@ -101,24 +102,12 @@ def make_report(
         Columns of labels; each segment is decomposed by itself.
     time : array-like of shape (n,), optional
         Times, or labels of periods that sort in their order.
-    sample_weight : array-like of shape (n,), optional
-        Weights.
-    groups : array-like of shape (n,), optional
-        Groups of rows that are not independent.
-    pos_label : label, optional
-        Positive class: `y_proba` is P(Y = pos_label).
-    classes : array-like of shape (K,), optional
-        Labels in column order.
     calibrators : sequence of str or Calibrator, optional
         Recalibration maps to try; those that fit the number of classes by default. The map that the report hands over
         is `SelectedCalibrator`, which keeps the order of scores, unless maps are named here without it: then it is the
         best of these.
     cv : int, splitter or iterable, default=5
         Folds, as in `scoreprism.decompose`.
-    clip : float, optional
-        Keep all probabilities at least this far from 0.
-    confidence_level : float, default=0.95
-        Confidence level.
     min_gain : float, default=0.01
         Share of the loss below which a gain is not worth a change.
     random_state : int, default=0
@@ -167,7 +156,7 @@ def make_report(
         require_writable(output, overwrite=overwrite)
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         remedy = "It is printed in the report, so that anybody can make it again."
-        refuse("`random_state` of a report must be a whole number", plain(random_state), remedy)
+        refuse("`random_state` of a report must be a whole number", write_plain(random_state), remedy)
     confidence, share, seed = parse_confidence(confidence_level), parse_share(min_gain, "min_gain"), int(random_state)
     given = [loss] if isinstance(loss, (str, ProperLoss)) else loss
     of_rows = {
@@ -179,7 +168,9 @@ def make_report(
         asked = [parse_choice(key, SUMMED, "section of a report from sums") for key in sections or SUMMED]
         _refuse_rows({"y_proba": y_proba, "X": X, **of_rows, "calibrators": calibrators, "clip": clip})
         losses = parse_losses(list(next(iter(sums.values()))[0].settings.losses) if given is None else given)
-        case = _sum_case(sums, losses, level=confidence, seed=seed)
+        fits = track(sums.items(), len(sums), "models")
+        subjects = {name: fit_sums(name, own, losses, confidence, seed) for name, own in fits}
+        case = Case(subjects, losses, confidence, seed)
         settings = case.first.sums.settings
         choices = {"clip": settings.clip, "cells": settings.cells}
     else:
@@ -327,11 +318,3 @@ def _refuse_rows(arguments: Mapping[str, object]) -> None:
     wrong = [name for name, value in arguments.items() if value is not None]
     if wrong:
         refuse("a report from sums must not have arguments of rows", f"`{wrong[0]}`", "Pass it to scale.aggregate.")
-
-
-def _sum_case(sums: Mapping[str, tuple[Sums, ...]], losses: dict[str, ProperLoss], *, level: float, seed: int) -> Case:
-    """Fit the laws of every model to its sums."""
-    subjects: dict[str, SumSubject] = {}
-    for name, own in track(sums.items(), len(sums), "models"):
-        subjects[name] = fit_sums(name, own, losses, level, seed)
-    return Case(subjects, losses, level, seed)

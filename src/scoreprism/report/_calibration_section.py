@@ -13,11 +13,10 @@ from scoreprism._findings.wording import write_count, write_percent
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import TestResult
-from scoreprism.report._evidence import FULL as MANY
-from scoreprism.report._evidence import OF_CELLS, SOME, alpha_of
-from scoreprism.report._pieces import figure, thin
+from scoreprism.report._pieces import draw_with, figure, thin
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import EDGE, FEW_DRAWS, FEWER, Case, Subject
+from scoreprism.report._score_sums import EDGE
+from scoreprism.report._subject import FEW_DRAWS, FEWER, MANY, OF_CELLS, SOME, Case, Subject, alpha_of
 
 #: Metrics in words: heading, and the value of a calibrated model.
 METRIC_WORDS = {
@@ -68,7 +67,8 @@ _EVEN = 1.5
 def calibration(case: Case) -> Section:
     """The second section."""
     blocks: list[Block] = [_picture(case), metrics_table(case), tests_table(case)]
-    blocks += [grade_table(model, i, case.level) for i, model in enumerate(_shown(case), start=1)]
+    shown = list(case.models.values())[:_MODELS]
+    blocks += [grade_table(model, i, case.level) for i, model in enumerate(shown, start=1)]
     for name, model in case.models.items():
         found = [*model.metrics.findings, *([] if model.untested is None else [model.untested])]
         if model.certain:
@@ -79,11 +79,6 @@ def calibration(case: Case) -> Section:
     if not case.has_rows and any(not model.sums.exact for model in case.models.values()):
         blocks.append(Callout(Finding("approximated", facts={"cells": True})))
     return Section("calibration", SECTIONS["calibration"], tuple(_find_lead(case)), tuple(blocks))
-
-
-def _shown(case: Case) -> list[Subject]:
-    """Models that are shown one by one."""
-    return list(case.models.values())[:_MODELS]
 
 
 def _find_lead(case: Case) -> list[Finding]:
@@ -150,10 +145,7 @@ def _diagram(model: Subject) -> Figure:
 def _overlay(case: Case) -> Figure:
     """The curves of all models in one large figure."""
     curves = [model.reliability for model in case.models.values()]
-
-    def draw(ax: Any) -> None:
-        ReliabilityDisplay(curves).plot(ax, histogram=False)
-
+    draw = draw_with(ReliabilityDisplay(curves), histogram=False)
     how = "in bins" if curves[0].method == "bins" else "by isotonic regression"
     described = f"Observed event rate against predicted probability, {how}; on the diagonal they agree."
     size = 5.0, 5.2  # the largest that is not scrolled on a phone
@@ -223,10 +215,7 @@ def _classes(case: Case) -> Figure:
         reliability_curve(model.sample.one_vs_rest(k), random_state=case.seed, band=None, name=model.labels[k])
         for k in most
     ]
-
-    def draw(ax: Any) -> None:
-        ReliabilityDisplay(curves).plot(ax, histogram=False)
-
+    draw = draw_with(ReliabilityDisplay(curves), histogram=False)
     which = "each class" if model.k <= _CLASSES else f"the {_CLASSES} most frequent of {model.k} classes"
     described = f"Observed frequency against predicted probability of {which}, each against the rest."
     return figure("reliability", f"Reliability of {which} of {model.name}", described, draw, data, size=(4.4, 4.8))
@@ -261,7 +250,7 @@ def tests_table(case: Case) -> Table:
     found = [(model, test) for model in case.models.values() for test in _list_tests(case, model)]
     rows = [
         (case.label(model), test.about.lower(), _TESTS.get(test.method, test.method), _statistic(test), test.pvalue,
-         _adjusted(case, model, test))
+         case.pvalues[test.about.lower()][model.name] if len(case.models) > 1 else None)
         for model, test in found
     ]  # fmt: skip
     columns = [
@@ -284,12 +273,6 @@ def _list_tests(case: Case, model: Subject) -> list[TestResult]:
     return model.tests if len(case.models) == 1 else main
 
 
-def _adjusted(case: Case, model: Subject, test: TestResult) -> float | None:
-    """The p-value that conclusions go by, of several models."""
-    about = test.about.lower()
-    return case.pvalues[about][model.name] if len(case.models) > 1 else None
-
-
 def _statistic(test: TestResult) -> float | None:
     """The statistic of a test, unless it is the smallest of several p-values."""
     return None if test.method in ("min-p", OF_CELLS, "bound or spiegelhalter") else test.statistic
@@ -297,7 +280,7 @@ def _statistic(test: TestResult) -> float | None:
 
 def grade_table(model: Subject, number: int, level: float) -> Table:
     """Grades of the score: predicted and observed rates with Jeffreys intervals."""
-    found = model.grades()
+    found = model.cells.grades(level)
     rows: list[tuple[Any, ...]] = []
     for g in found:
         agrees = "agrees" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
@@ -316,10 +299,6 @@ def grade_table(model: Subject, number: int, level: float) -> Table:
     even = max(sizes) <= _EVEN * min(sizes)
     distinct = all(g.least == g.most for g in found)
     title = "Distinct scores" if distinct else "Equal bins" if even else "Bins"
-    return make_table(f"grades-{number}", f"{title} of {model.name}", columns, rows, _write_chance(level))
-
-
-def _write_chance(level: float) -> str:
-    one_in = write_count(round(1.0 / alpha_of(level)))
-    chance = f"about 1 in {one_in} well-calibrated bins would be flagged by chance"
-    return f"Jeffreys intervals. Each bin is judged by itself: {chance}."
+    chance = f"about 1 in {write_count(round(1.0 / alpha_of(level)))} well-calibrated bins would be flagged by chance"
+    note = f"Jeffreys intervals. Each bin is judged by itself: {chance}."
+    return make_table(f"grades-{number}", f"{title} of {model.name}", columns, rows, note)

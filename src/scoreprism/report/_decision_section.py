@@ -16,7 +16,7 @@ from scoreprism.displays import (
     NetBenefitDisplay,
     RocDisplay,
 )
-from scoreprism.report._pieces import figure, thin
+from scoreprism.report._pieces import draw_with, figure, thin
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case
 
@@ -74,10 +74,7 @@ def _murphy(case: Case) -> Figure:
     columns = [("threshold", "threshold", "short"), *((name, name, "number") for name in curve.names)]
     rows = [(float(curve.theta[i]), *(float(v) for v in curve.values[i])) for i in places]
     data = make_table("murphy-data", "Terms of the elementary loss", columns, rows)
-
-    def draw(ax: Any) -> None:
-        MurphyDecompositionDisplay([curve]).plot(ax)
-
+    draw = draw_with(MurphyDecompositionDisplay([curve]))
     described = (
         f"The terms of {curve.name} ({', '.join(curve.names)}) against the decision threshold. Every proper loss is a "
         "weighted mean of these curves."
@@ -127,10 +124,7 @@ def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
         ("interval", f"{write_percent(case.level)} interval", "number"), ("all", "acting on everyone", "number"),
     ]  # fmt: skip
     data = make_table("net-benefit-data", "Net benefit", columns, rows, "Acting on no one has a net benefit of 0.")
-
-    def draw(ax: Any) -> None:
-        NetBenefitDisplay(benefits).plot(ax)
-
+    draw = draw_with(NetBenefitDisplay(benefits))
     described = "Net benefit against the decision threshold, compared with acting on everyone and on no one."
     title = "Net benefit of acting on the score"
     return figure("net-benefit", title, described, draw, data, size=(4.8, 3.4), lines=len(benefits))
@@ -146,10 +140,7 @@ def _roc(case: Case) -> Figure:
     columns = [("model", "model", "text"), ("fpr", "false alarms", "short"), ("tpr", "hits", "short")]
     areas = ", ".join(f"{c.name} {c.auc:.3f}" for c in curves)
     data = make_table("roc-data", "ROC curve", columns, rows, f"Area: {areas}.")
-
-    def draw(ax: Any) -> None:
-        RocDisplay(curves).plot(ax)
-
+    draw = draw_with(RocDisplay(curves))
     described = f"Share of events found against share of false alarms. Area under the curve: {areas}."
     title = "ROC curve: how well events are told from the rest"
     return figure("roc", title, described, draw, data, size=(4.1, 4.3), lines=len(curves))

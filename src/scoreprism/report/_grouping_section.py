@@ -22,12 +22,11 @@ from scoreprism._sample.sample import Sample
 from scoreprism.curves import GroupingCurve
 from scoreprism.displays import GroupingDisplay
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.report._evidence import alpha_of
 from scoreprism.report._judgement import is_doubted
-from scoreprism.report._pieces import figure, write_title
+from scoreprism.report._pieces import draw_with, figure, write_title
 from scoreprism.report._regions import Region, feature_names, find_regions
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import Case, RowSubject, find_features
+from scoreprism.report._subject import Case, RowSubject, alpha_of, find_features
 
 #: Features that are weighed one by one; of more, those that a tree finds first.
 MOST_FEATURES = 25
@@ -238,8 +237,5 @@ def _diagram(case: Case, model: RowSubject, number: int) -> Block:
         "How much the estimated chances given all features differ among rows of similar scores: most around the "
         f"score {write_amount(curve.x[widest], 2)} (standard deviation {write_amount(curve.spread[widest], 2)})."
     )
-
-    def draw(ax: Any) -> None:
-        GroupingDisplay([curve]).plot(ax)
-
+    draw = draw_with(GroupingDisplay([curve]))
     return figure(f"grouping-{number}", f"Grouping diagram of {model.name}", described, draw, data, size=(4.3, 4.5))

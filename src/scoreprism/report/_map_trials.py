@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from scoreprism._core.checks import refuse
+from scoreprism._core.progress import track
 from scoreprism._fitting.candidates import judge_candidate
 from scoreprism._fitting.chain_fit import ChainFit, fit_alone
-from scoreprism._fitting.learners import OwnMap
+from scoreprism._fitting.parse_learners import OwnMap
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismError
@@ -66,7 +67,7 @@ class MapTable:
 @cache
 def _usual_maps(binary: bool) -> list[Calibrator]:
     """The maps that a report tries of itself, which are parsed once and for all."""
-    return [CALIBRATORS[name]()._parsed() for name in TRIED[binary]]
+    return [CALIBRATORS[name]()._parse_parameters() for name in TRIED[binary]]
 
 
 def judge_maps(
@@ -77,13 +78,16 @@ def judge_maps(
     gains: list[Gain] = []
     failed: dict[str, str] = {}
     z = quantile(level, two_sided=True)
-    for calibrator in map(get_calibrator, asked) if asked else _usual_maps(binary):
+    calibrators = [get_calibrator(one) for one in asked] if asked else _usual_maps(binary)
+    for calibrator in track(calibrators, len(calibrators), "recalibration maps"):
         name = calibrator.name
         if not binary and not calibrator.multiclass:
             failed[name] = "it is a map of two classes"
             continue
         try:
-            fits = fit_alone(fit, OwnMap(name, calibrator._parsed() if asked else calibrator), PARTITIONS).fits
+            fits = fit_alone(
+                fit, OwnMap(name, calibrator._parse_parameters() if asked else calibrator), PARTITIONS
+            ).fits
         except ScoreprismError as error:
             failed[name] = str(error)
             continue

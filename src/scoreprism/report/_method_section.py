@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scoreprism._document.model import Block, Callout, Origin, Paragraph, Section, Table, make_table
-from scoreprism._document.versions import versions
+from scoreprism._document.model import Block, Callout, Origin, Paragraph, Section, Table, make_table, versions
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import plural, write_amount, write_count, write_share
 from scoreprism.report._report import SECTIONS
@@ -61,7 +60,8 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
         facts.append(("scores are probabilities of", model.labels[1]))
     facts += list(flatten(origin.details)) + ([] if case.has_rows else _sum_facts(model.sums))
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
-    blocks: list[Block] = [facts_table(facts), *([] if case.has_rows else [_exactness(case)]), *_tables(case, model.k)]
+    data = make_table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
+    blocks: list[Block] = [data, *([] if case.has_rows else [_exactness(case)]), *_tables(case, model.k)]
     blocks += [Callout(one) for one in case.findings if one.severity == "provenance"]
     blocks += [Paragraph(note) for note in case.notes]
     same = f"with seed {case.seed}. The same data, versions and choices give the same numbers"
@@ -125,11 +125,6 @@ def _references(case: Case) -> list[str]:
     keys += ["grouping"] if "grouping" in case.first.main.names else []
     drift = case.first.parts[-1].settings.time is not None
     return [*(REFERENCES[key] for key in keys), *_OF_SUMS, *([_OF_CHANGES] if drift else [])]
-
-
-def facts_table(facts: Sequence[tuple[str, str]]) -> Table:
-    """Data and choices, a line each."""
-    return make_table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
 
 
 def _tables(case: Case, k: int) -> list[Table]:

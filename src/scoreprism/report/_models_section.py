@@ -15,7 +15,7 @@ from scoreprism.curves import ResolutionPlane
 from scoreprism.decomposition import Comparison
 from scoreprism.displays import ResolutionPlaneDisplay
 from scoreprism.report._judgement import gap_interval
-from scoreprism.report._pieces import figure, write_title
+from scoreprism.report._pieces import draw_with, figure, write_title
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case
 
@@ -88,11 +88,8 @@ def _differences(case: Case, comparison: Comparison) -> Table:
 
 
 def _plane(case: Case) -> Block:
-    found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
-    if not all(np.isfinite(one.risk) for one in found.values()):  # all at the floor then, to be drawn side by side
-        found = {name: one.floored or one for name, one in found.items()}
-    mark = next(iter(found.values()))._mark
-    forms = {name: one.resolution_form for name, one in found.items()}
+    mark = next(iter(case.side_by_side.values()))._mark
+    forms = {name: one.resolution_form for name, one in case.side_by_side.items()}
     values = {term: np.array([form.terms[term] for form in forms.values()]) for term in ("reliability", "resolution")}
     risk = np.array([form.risk for form in forms.values()])
     first = next(iter(forms.values()))
@@ -110,10 +107,7 @@ def _plane(case: Case) -> Block:
         resolution=values["resolution"], risk=risk, uncertainty=first.terms["uncertainty"], method="crossfit",
         loss=case.losses[case.loss],
     )  # fmt: skip
-
-    def draw(ax: Any) -> None:
-        ResolutionPlaneDisplay([plane]).plot(ax)
-
+    draw = draw_with(ResolutionPlaneDisplay([plane]))
     described = (
         "Each model by what it tells apart (resolution) and by its miscalibration (reliability). Models "
         "on the same line have equal losses."

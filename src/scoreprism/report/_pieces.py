@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._document.colours import house_style
@@ -43,6 +45,11 @@ def figure(
     return Figure(key, title, description, drawn, data)
 
 
+def draw_with(display: Any, **options: Any) -> Callable[[Any], Any]:
+    """Something that draws a display on axes; a copy is drawn, or a report would keep every figure it has made."""
+    return lambda ax: copy(display).plot(ax, **options)
+
+
 def thin(count: int, points: int = _POINTS) -> list[int]:
     """Places of some rows among many, ends included."""
     if count <= points:
@@ -57,8 +64,6 @@ def write_title(title: str, mark: str) -> str:
 
 def known_cell(result: Decomposition, term: str, level: float) -> Cell:
     """An estimate with what is known of it."""
-    import math
-
     value = result.terms[term]
     if not math.isfinite(value):
         return value

@@ -16,7 +16,7 @@ from scoreprism.calibrators import SelectedCalibrator
 from scoreprism.curves import CalibrationMap, calibration_map
 from scoreprism.displays import CalibrationMapDisplay
 from scoreprism.report._map_trials import CHOOSER, CHOSEN
-from scoreprism.report._pieces import figure
+from scoreprism.report._pieces import draw_with, figure
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case, RowSubject
 
@@ -155,12 +155,9 @@ def _picture(models: Sequence[RowSubject]) -> Figure:
     ]
     columns = [("map", "map", "text"), ("score", "score", "short"), ("calibrated", "becomes", "short")]
     data = make_table("maps-data", "The maps, within the range of scores they were fitted on", columns, rows)
-
-    def draw(ax: Any) -> None:
-        CalibrationMapDisplay(maps).plot(ax, zoom=zoom)
-
     described = "Recalibrated probability against score, for each map that changes scores; fitted on all rows."
     high = max(float(np.quantile(model.law, 0.995)) for model in models)
     zoom = (0.0, 1.25 * high) if high < _CORNER else "auto"
+    draw = draw_with(CalibrationMapDisplay(maps), zoom=zoom)
     title = "The map of each model" if len(models) > 1 else f"The map for {models[0].name}"
     return figure("maps", title, described, draw, data, size=(4.3, 3.9), lines=len(maps))

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._core.checks import parse_choice, parse_count
+from scoreprism._core.frames import make_frame
 from scoreprism._document.model import Document, Section, require_ending
 from scoreprism._findings.sentences import explain_term
 from scoreprism._findings.wording import plural
+from scoreprism._parameters import described
 from scoreprism.exceptions import UnavailableError
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
     from scoreprism.curves import DecisionLoss
     from scoreprism.decomposition import Decomposition
+    from scoreprism.displays import DecompositionDisplay
     from scoreprism.inference import TestResult
     from scoreprism.metrics import MetricTable
 
@@ -168,6 +171,58 @@ class Report(Document):
         from scoreprism._document.markdown import render_markdown
 
         return render_markdown(self)
+
+    @described()
+    def to_frame(self, backend: str | None = None) -> Any:
+        """
+        All models at a glance.
+
+        Returns
+        -------
+        frame
+            A row for each model and loss: rows, loss (``risk``), and each term with the ends of its interval, missing
+            where there are none. An infinite loss has a second row, at the floor.
+        """
+        level = self.settings.get("confidence_level", 0.95)
+        lines: list[dict[str, Any]] = []
+        for model, result in self.models.items():
+            for name, found in result.decompositions.items():
+                for loss, one in beside(name, found).items():
+                    line: dict[str, Any] = {"model": model, "loss": loss, "n": one.n, "risk": one.risk}
+                    for term, estimate, _, low, high, *_ in term_rows(one, level):
+                        line |= {term: estimate, f"{term}_low": low, f"{term}_high": high}
+                    lines.append(line)
+        keys = dict.fromkeys(key for line in lines for key in line)
+        columns = {key: [line.get(key) for line in lines] for key in keys}
+        known = [one._backend for result in self.models.values() for one in result.decompositions.values()]
+        return make_frame(columns, backend or next(iter(known), None))
+
+    def plot(self, ax: Any = None, *, loss: str | None = None, **options: Any) -> DecompositionDisplay:
+        """
+        Draw the terms of all models: a waterfall of one model, bars of several.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        loss : str, optional
+            Which loss of the report; the first by default. Where it is infinite, it is drawn at the floor.
+        **options : object
+            What ``DecompositionDisplay.plot`` takes.
+
+        Returns
+        -------
+        DecompositionDisplay
+            With its axes and artists.
+        """
+        from scoreprism.displays import DecompositionDisplay
+
+        known = tuple(next(iter(self.models.values())).decompositions)
+        chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
+        found = {name: model.decompositions[chosen] for name, model in self.models.items()}
+        if not all(math.isfinite(one.risk) for one in found.values()):  # all at the floor, to be compared
+            found = {name: one.floored or one for name, one in found.items()}
+        return DecompositionDisplay(found).plot(ax, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """

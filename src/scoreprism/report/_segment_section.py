@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.labels import distinct, key_order
+from scoreprism._core.labels import code_labels, sort_key
 from scoreprism._core.progress import track
 from scoreprism._document.model import Block, Callout, Figure, Section, Table, make_range, make_table
 from scoreprism._estimation.decompose_by import decompose_segments
@@ -19,13 +19,13 @@ from scoreprism._findings.finding import Finding, of_severity
 from scoreprism._findings.wording import plural, write_percent, write_share
 from scoreprism._kernels.holm import MARKED, holm_by_name
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism.decomposition import SegmentDecompositions
+from scoreprism.decomposition import Decomposition, SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError, ScoreprismWarning
-from scoreprism.report._evidence import alpha_of
-from scoreprism.report._pieces import figure, write_title
+from scoreprism.report._pieces import draw_with, figure, write_title
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import Case, RowSubject, Subject
-from scoreprism.report._sum_subject import SummedScores, SumSubject
+from scoreprism.report._score_sums import ScoreSums
+from scoreprism.report._subject import Case, RowSubject, Subject, alpha_of
+from scoreprism.report._sum_subject import SumSubject
 from scoreprism.scale import Drift, ScaledDecomposition, Sums
 
 #: Rows of a segment at least, rows of its rarer outcome at least, and segments or periods at most.
@@ -49,13 +49,11 @@ class Rates(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, sums: FloatSums, level: float) -> Rates:
-        """From Σw, Σwy, Σws and Σw²(y − ratio·s)², by a large-sample law."""
-        if not sums.expected > 0.0:
-            return cls(sums.observed / sums.weight, 0.0, math.nan, math.nan, math.nan)
-        ratio = sums.observed / sums.expected
-        reach = quantile(level, two_sided=True) * math.sqrt(sums.squares(ratio)) / sums.expected
-        rates = sums.observed / sums.weight, sums.expected / sums.weight
+    def of(cls, cells: ScoreSums, level: float) -> Rates:
+        """From the cells of a segment, by a large-sample law."""
+        weight, (ratio, error) = float(cells.weight.sum()), cells.ratio
+        reach = quantile(level, two_sided=True) * error
+        rates = float(cells.weight[1].sum()) / weight, float(cells.total.sum()) / weight
         return cls(*rates, ratio, max(ratio - reach, 0.0), ratio + reach)
 
     @property
@@ -65,15 +63,6 @@ class Rates(NamedTuple):
             return "–"
         off = 1.0 / self.ratio - 1.0
         return f"too {'high' if off > 0 else 'low'} by {write_share(abs(off))}"
-
-
-class FloatSums(NamedTuple):
-    """Sums over the rows of a segment."""
-
-    weight: float
-    observed: float
-    expected: float
-    squares: Callable[[float], float]  # of ratio
 
 
 @dataclass(frozen=True)
@@ -130,16 +119,15 @@ def _columns(case: Case, model: Subject) -> Iterator[SegmentColumn]:
 # ── what is found ───────────────────────────────────────────────────────────────────────────────────
 
 
+def _list_results(columns: Sequence[SegmentColumn]) -> dict[tuple[str, Any], Decomposition]:
+    """What conclusions on segments go by, over all columns: at a floor where a loss is infinite."""
+    known = [(column.title, column.found.floored or column.found) for column in columns if column.found is not None]
+    return {(title, segment): one for title, found in known for segment, one in found.decompositions.items()}
+
+
 def _adjust(columns: Sequence[SegmentColumn]) -> dict[tuple[str, Any], float]:
     """Evidence of miscalibration in each segment, adjusted by Holm's method over all segments of all columns."""
-    return holm_by_name(
-        {
-            (column.title, segment): result._inference("reliability").pvalue()
-            for column in columns
-            if column.found is not None
-            for segment, result in (column.found.floored or column.found).decompositions.items()
-        }
-    )
+    return holm_by_name({key: one._inference("reliability").pvalue() for key, one in _list_results(columns).items()})
 
 
 def _find_lead(case: Case, model: Subject, columns: Sequence[SegmentColumn]) -> list[Finding]:
@@ -161,15 +149,10 @@ def _find_lead(case: Case, model: Subject, columns: Sequence[SegmentColumn]) -> 
 
 def _list_worst(case: Case, columns: Sequence[SegmentColumn], pvalues: Mapping[tuple[str, Any], float]) -> list[str]:
     """Segments that are significantly miscalibrated, the largest reliability first."""
-    names = {column.title: column.name for column in columns}
-    sizes = {
-        (column.title, segment): result.terms["reliability"]
-        for column in columns
-        if column.found is not None
-        for segment, result in (column.found.floored or column.found).decompositions.items()
-    }
+    names, results = {column.title: column.name for column in columns}, _list_results(columns)
     wrong = [key for key, p in pvalues.items() if p <= alpha_of(case.level)]
-    return [f"{names[title]} {str(segment).strip()}" for title, segment in sorted(wrong, key=lambda key: -sizes[key])]
+    wrong.sort(key=lambda key: -results[key].terms["reliability"])
+    return [f"{names[title]} {str(segment).strip()}" for title, segment in wrong]
 
 
 def _overview(case: Case, every: Mapping[str, Sequence[SegmentColumn]]) -> Table:
@@ -250,10 +233,7 @@ def _segment_figure(case: Case, column: SegmentColumn, key: str, title: str) -> 
     shown, mark, names = column.found.floored or column.found, _mark(column.found), column.found.names
     if not all(math.isfinite(result.risk) for result in shown.decompositions.values()):
         return []
-
-    def draw(ax: Any) -> None:
-        shown.plot(ax, confidence_level=case.level, terms=names[:-1])
-
+    draw = draw_with(shown, confidence_level=case.level, terms=names[:-1])
     described = (
         f"The reducible parts of the {case.loss} loss in {plural(len(shown), 'segment')}, each with its own maps."
     )
@@ -294,10 +274,7 @@ def _drift_figure(case: Case, drift: Drift, changes: Table, key: str, title: str
     """Terms over time, as lines, and their changes behind it; these alone where a loss is infinite."""
     if not all(math.isfinite(d.risk) for d in drift.periods.decompositions.values()):
         return changes
-
-    def draw(ax: Any) -> None:
-        drift.plot(ax, confidence_level=case.level)
-
+    draw = draw_with(drift, confidence_level=case.level)
     count = plural(len(drift.periods.decompositions), "period")
     described = f"The {case.loss} loss and its terms in {count}, with {write_percent(case.level)} intervals."
     size = (6.4, 1.0 + 1.5 * (1 + len(drift.names)))
@@ -330,18 +307,12 @@ def _of_rows(case: Case, model: RowSubject, column: str, labels: NDArray[Any], e
     except InputError as error:
         failed = Finding("left_out", subject=column, facts={"reason": str(error)})
         return SegmentColumn(*about, None, {}, (*left_out, failed))
-    rates = {} if model.k > 2 else {names[i]: _rate_rows(model, codes == i, case.level) for i in chosen}
+    rates: dict[Any, Rates] = {}
+    for i in chosen if model.k == 2 else ():
+        rows, weight = codes == i, model.sample.weight
+        cells = ScoreSums.of_rows(model.law[rows], model.sample.y[rows] == 1, None if weight is None else weight[rows])
+        rates[names[i]] = Rates.of(cells, case.level)
     return SegmentColumn(*about, found, rates, (*left_out, *_find_doubts(found, column)))
-
-
-def _rate_rows(model: RowSubject, inside: NDArray[np.bool_], level: float) -> Rates:
-    y, score = model.sample.y[inside].astype(float), model.law[inside]
-    weight = np.ones(y.size) if model.sample.weight is None else model.sample.weight[inside]
-    sums = FloatSums(
-        float(weight.sum()), float(weight @ y), float(weight @ score),
-        lambda ratio: float(weight**2 @ (y - ratio * score) ** 2),
-    )  # fmt: skip
-    return Rates.of(sums, level)
 
 
 def _find_doubts(found: SegmentDecompositions, column: str) -> list[Finding]:
@@ -407,27 +378,18 @@ def _of_sums(case: Case, model: SumSubject, sums: Sums, column: str) -> SegmentC
             except ScoreprismError as error:
                 skipped[label] = str(error)
                 continue
-            found[label], rates[label] = result, _rate_sums(SummedScores.of(part), case.level)
+            found[label], rates[label] = result, Rates.of(ScoreSums.of_sums(part), case.level)
     if not found:
         return SegmentColumn(*about, None, {}, tuple(left_out))
     together = SegmentDecompositions(next(iter(found.values())).names, None, dict(found), skipped)
     return SegmentColumn(*about, together, rates, (*left_out, *_find_doubts(together, column)))
 
 
-def _rate_sums(cells: SummedScores, level: float) -> Rates:
-    gaps = np.array([[0.0], [1.0]])
-    sums = FloatSums(
-        float(cells.weight.sum()), float(cells.weight[1].sum()), float(cells.total.sum()),
-        lambda ratio: float((cells.squares * (gaps - ratio * cells.lines) ** 2).sum()),
-    )  # fmt: skip
-    return Rates.of(sums, level)
-
-
 def _code_segments(sums: Sums, column: str) -> tuple[list[Any], Any]:
     """Labels of a column in order, and the place of each line's label among them."""
     place = sums.settings.keys.index(column)
     values = [key[place] for key in sums.segments]
-    labels = sorted(set(values), key=key_order)
+    labels = sorted(set(values), key=sort_key)
     where = {label: i for i, label in enumerate(labels)}
     by_segment = np.array([where[value] for value in values], dtype=np.intp)
     return labels, by_segment[sums.table["segment"].astype(np.intp)]
@@ -440,37 +402,25 @@ def _name(label: Any) -> str:
 # ── periods ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _days(moments: NDArray[Any]) -> NDArray[Any]:
-    return moments.astype("datetime64[D]").astype(str)
-
-
-def _weeks(moments: NDArray[Any]) -> NDArray[Any]:
+def _label_weeks(moments: NDArray[Any]) -> NDArray[Any]:
     days = moments.astype("datetime64[D]").astype(np.int64)
     monday = days - (days + 3) % 7  # 1970-01-01 was a Thursday
     return np.char.add("week of ", monday.astype("datetime64[D]").astype(str))
 
 
-def _months(moments: NDArray[Any]) -> NDArray[Any]:
-    return moments.astype("datetime64[M]").astype(str)
-
-
-def _quarters(moments: NDArray[Any]) -> NDArray[Any]:
+def _label_quarters(moments: NDArray[Any]) -> NDArray[Any]:
     months = moments.astype("datetime64[M]").astype(np.int64)
     year, quarter = 1970 + months // 12, 1 + (months % 12) // 3
     return np.array([f"{y}-Q{q}" for y, q in zip(year.tolist(), quarter.tolist(), strict=True)])
 
 
-def _years(moments: NDArray[Any]) -> NDArray[Any]:
-    return moments.astype("datetime64[Y]").astype(str)
-
-
 #: From fine to coarse: the labels of each sort in the order of time.
 _CALENDAR: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
-    "days": _days,
-    "weeks": _weeks,
-    "months": _months,
-    "quarters": _quarters,
-    "years": _years,
+    "days": lambda moments: moments.astype("datetime64[D]").astype(str),
+    "weeks": _label_weeks,
+    "months": lambda moments: moments.astype("datetime64[M]").astype(str),
+    "quarters": _label_quarters,
+    "years": lambda moments: moments.astype("datetime64[Y]").astype(str),
 }
 
 
@@ -499,12 +449,12 @@ def _calendar(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
         best = (what, labels)
         if counts.size <= MOST and np.median(counts) >= _ENOUGH:
             break
-    return best if best is not None else ("days", _days(time))
+    return best if best is not None else ("days", _CALENDAR["days"](time))
 
 
 def name_segments(labels: NDArray[Any], column: str) -> NDArray[Any]:
     """Labels as text; whole numbers of equal length, so that they sort as numbers do."""
-    values, codes = distinct(labels, column)
+    values, codes = code_labels(labels, column)
     if values.dtype.kind not in "iu":
         return np.asarray(values.astype(str)[codes])
     width = max(len(str(value)) for value in (values.min(), values.max()))

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -16,7 +16,6 @@ from scoreprism._core.simplex import FloatArray, IntArray, as_vector
 from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings, doubts
 from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
-from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.holm import holm_by_name
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.level import FeatureBlock
@@ -32,16 +31,18 @@ from scoreprism.curves import (
 )
 from scoreprism.decomposition import Chain, Decomposition
 from scoreprism.exceptions import ContradictedOrderWarning, ScoreOrderWarning, ScoreprismError
-from scoreprism.inference import TestResult, calibration_test
+from scoreprism.inference import TestResult, calibration_test, grouping_test
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
-from scoreprism.report._evidence import FULL as MANY
-from scoreprism.report._evidence import SOME, alpha_of, calibration_of, grouping_of
 from scoreprism.report._map_trials import CHOOSER, MapTable, judge_maps
+from scoreprism.report._score_sums import EDGE, ScoreSums
 
 if TYPE_CHECKING:
     from scoreprism.report._sum_subject import SumSubject
 
+#: Rows up to which a test draws 999 times, and up to which 199 times; beyond, it goes by large-sample laws.
+MANY, SOME = 50_000, 200_000
+_FEW_DRAWS = 199
 #: Summaries of calibration, for two classes and for more.
 BINARY_METRICS = (
     "observed_expected_ratio",
@@ -61,24 +62,6 @@ SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confiden
 FEWER = ((SOME, 200), (MANY, 400))
 #: Redraws of the band of a reliability curve where rows are many: it is narrow then.
 FEW_DRAWS = ((SOME, 100), (MANY, 250))
-#: How far scores of 0 and 1 are kept from the edge where log-odds are needed.
-EDGE = 1e-6
-
-
-#: Distinct scores up to this many are grades of their own; otherwise up to ten bins of so many rows at least.
-GRADES, DECILES, _ROWS = 20, 10, 30
-
-
-class Grade(NamedTuple):
-    """A grade of a score: where it is, how many rows it has, what was predicted and what was seen."""
-
-    least: float
-    most: float
-    rows: int
-    mean: float
-    rate: float
-    low: float
-    high: float
 
 
 class BaseSubject:
@@ -133,6 +116,14 @@ class Case:
         return next(iter(self.losses))
 
     @property
+    def side_by_side(self) -> dict[str, Decomposition]:
+        """Decompositions by the first loss, to be drawn together: all at the floor, where one is infinite."""
+        found = {name: model.decompositions[self.loss] for name, model in self.models.items()}
+        if all(math.isfinite(one.risk) for one in found.values()):
+            return found
+        return {name: one.floored or one for name, one in found.items()}
+
+    @property
     def binary(self) -> bool:
         """Whether there are two classes."""
         return bool(self.first.k == 2)
@@ -157,7 +148,7 @@ class Case:
         """What to do about each model, from bounds and from tests."""
         calibration, grouping = self.pvalues["calibration"], self.pvalues["grouping"]
         return {
-            name: model.decompositions[self.loss]._concluded(
+            name: model.decompositions[self.loss]._draw_conclusions(
                 self.level, self.min_gain, calibration[name], grouping.get(name)
             )
             for name, model in self.models.items()
@@ -321,23 +312,11 @@ class RowSubject(BaseSubject):
         """Where its laws came from."""
         return [*self.fit.findings, *self.fit.find_origins()]
 
-    def grades(self) -> list[Grade]:
-        """Grades of the score, or of the largest of several, with Jeffreys intervals of their rates."""
+    @cached_property
+    def cells(self) -> ScoreSums:
+        """The score by its values, or the largest of several."""
         sample = self.sample if self.k == 2 else self.sample.top_label()
-        score, event = as_vector(sample.prediction), sample.y.astype(np.float64)
-        weight = np.ones(score.size) if sample.weight is None else sample.weight
-        grade, count = cut_score(score)
-        total = np.bincount(grade, weight, count)
-        rate = np.bincount(grade, weight * event, count) / total
-        effective = total**2 / np.bincount(grade, weight**2, count)
-        low, high = rate_interval(rate * effective, effective, self.level, "jeffreys")
-        found = []
-        for g in range(count):
-            inside = score[grade == g]
-            mean = float(np.average(inside, weights=weight[grade == g]))
-            ends = float(inside.min()), float(inside.max())
-            found.append(Grade(*ends, int(inside.size), mean, float(rate[g]), float(low[g]), float(high[g])))
-        return found
+        return ScoreSums.of_rows(as_vector(sample.prediction), sample.y == 1, sample.weight)
 
     @cached_property
     def reliability(self) -> ReliabilityCurve:
@@ -389,18 +368,6 @@ class RowSubject(BaseSubject):
         return self.law if classes is None or self.k == 2 else self.law[:, np.argsort(classes, kind="stable")]
 
 
-def cut_score(score: FloatArray) -> tuple[IntArray, int]:
-    """The grade of every row: values where they are few, else ten bins of equal size, ties together."""
-    distinct, codes, counts = np.unique(score, return_inverse=True, return_counts=True)
-    if distinct.size <= GRADES:
-        return codes, int(distinct.size)
-    middle = np.cumsum(counts) - 0.5 * counts
-    bins = int(np.clip(score.size // _ROWS, 2, DECILES))
-    home = np.minimum((middle / score.size * bins).astype(np.intp), bins - 1)
-    used, grade = np.unique(home[codes], return_inverse=True)
-    return grade, int(used.size)
-
-
 def find_features(sample: Sample) -> FeatureBlock | None:
     """The features of a sample, parsed; None where there are none."""
     blocks = [level for level in sample.levels if isinstance(level, FeatureBlock) and level.name == "Q"]
@@ -441,3 +408,64 @@ def drop_arrays(found: Decomposition) -> Decomposition:
 
 def _without_rows(found: Decomposition) -> Decomposition:
     return replace(replace(found, _resolution=None).resolution_form, _row_losses=None, chain=None)
+
+
+# ── tests: exact ones where they can be had, else bounds ─────────────────────────────────────────────
+
+
+def alpha_of(level: float) -> float:
+    """The error that a confidence level leaves, without the dust of the subtraction."""
+    return round(1.0 - level, 12)
+
+
+def from_bound(result: Decomposition, term: str, method: str) -> TestResult:
+    """The statistic behind the lower bound of a term, as a test that it is 0."""
+    if term == result.names[0] and result.risk == math.inf:
+        return TestResult(math.inf, 0.0, method, f"the {term} term is 0", result.n, 0, about="Calibration")
+    inference = result._inference(term)
+    shift, error = inference.lower_statistic()
+    about = "Calibration" if term == "reliability" else "Grouping"
+    z = shift / error if error > 0 else 0.0
+    return TestResult(z, inference.pvalue(), method, f"the {term} term is 0", result.n, 0, about=about)
+
+
+def calibration_of(sample: Sample, result: Decomposition, seed: int) -> TestResult:
+    """Is a score calibrated? An exact test of few rows, one of cells for many, a robust bound for clusters."""
+    if sample.groups is not None:  # draws of rows would take them as independent
+        return from_bound(result, "reliability", "cluster-robust bound")
+    if sample.n <= SOME:
+        return calibration_test(sample, n_resamples=999 if sample.n <= MANY else _FEW_DRAWS, random_state=seed)
+    bound = from_bound(result, "reliability", "bound")
+    classical = calibration_test(sample, method="spiegelhalter")
+    parts = {test.method: {"statistic": test.statistic, "pvalue": test.pvalue} for test in (bound, classical)}
+    return of_many(parts, result if result.n_classes == 2 else None, bound.n)
+
+
+#: What the test of cells is called, and how often it draws outcomes.
+OF_CELLS, _DRAWS_OF_CELLS = "min-p of cells", 399
+
+
+def of_many(parts: dict[str, dict[str, float]], result: Decomposition | None, n: int) -> TestResult:
+    """The test of rows that are too many to draw the outcome of each: of cells, or several bounds, adjusted."""
+    words = "P(Y | S) = S: outcomes are drawn from the scores"
+    known = [part["pvalue"] for part in parts.values() if not math.isnan(part["pvalue"])]
+    smallest = min(known, default=math.nan)
+    adjusted = min(len(known) * smallest, 1.0) if known else smallest
+    cells = None if result is None else result.calibration_pvalue
+    if cells is None or math.isnan(cells):
+        return TestResult(smallest, adjusted, "bound or spiegelhalter", words, n, 0, parts)
+    parts = parts | {OF_CELLS: {"statistic": math.nan, "pvalue": cells}}
+    if cells <= 1.0 / (_DRAWS_OF_CELLS + 1.0) and adjusted < cells:  # no draw can say less; large-sample laws go on
+        cells = adjusted
+    return TestResult(cells, cells, OF_CELLS, words, n, _DRAWS_OF_CELLS, parts)
+
+
+def grouping_of(sample: Sample, result: Decomposition, seed: int) -> tuple[TestResult | None, Finding | None]:
+    """Do the features of a sample know more than its score? And where that cannot be tested, why."""
+    clustered = sample.groups is not None
+    if clustered or sample.n > MANY:
+        return from_bound(result, result.names[1], "cluster-robust bound" if clustered else "bound"), None
+    try:
+        return grouping_test(sample, random_state=seed), None
+    except ScoreprismError as error:
+        return None, Finding("unavailable", subject="The test of what the features add", facts={"reason": str(error)})

@@ -12,7 +12,7 @@ from scoreprism._findings.wording import enumerate_words, plural, write_amount, 
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays import DecompositionDisplay
 from scoreprism.report._judgement import behind, find_cautions, rank
-from scoreprism.report._pieces import figure, known_cell, write_title
+from scoreprism.report._pieces import draw_with, figure, known_cell, write_title
 from scoreprism.report._report import SECTIONS, beside
 from scoreprism.report._subject import Case, Subject
 
@@ -112,10 +112,7 @@ def _waterfall(case: Case) -> Figure | None:
         return None
     words = [f"{term} {_describe(result, term, case.level)}" for term in result.names]
     described = f"The {result.loss} loss, {write_amount(result.risk, 4)}, is made of {enumerate_words(words)}."
-
-    def draw(ax: Any) -> None:
-        DecompositionDisplay(result).plot(ax, confidence_level=case.level, cut=True)
-
+    draw = draw_with(DecompositionDisplay(result), confidence_level=case.level, cut=True)
     title = write_title(f"What the {result.loss} loss of {model.name} is made of", result._mark)
     return figure("waterfall", title, described, draw, size=(4.7, 1.3 + 0.42 * len(result.names)))
 
@@ -130,17 +127,12 @@ def _describe(result: Decomposition, term: str, level: float) -> str:
 
 
 def _bars(case: Case) -> Figure | None:
-    """What can be reduced, model by model; all at the floor, where the loss of one is infinite."""
-    found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
-    if not all(math.isfinite(result.risk) for result in found.values()):
-        found = {name: result.floored or result for name, result in found.items()}
+    """What can be reduced, model by model."""
+    found = case.side_by_side
     if not all(math.isfinite(result.risk) for result in found.values()):
         return None
     terms = case.first.decompositions[case.loss].names[:-1]
-
-    def draw(ax: Any) -> None:
-        DecompositionDisplay(found).plot(ax, confidence_level=case.level, terms=terms)
-
+    draw = draw_with(DecompositionDisplay(found), confidence_level=case.level, terms=terms)
     described = f"The reducible parts of each loss ({' and '.join(terms)}), with what is known of them."
     muted = dict.fromkeys(term for term in terms if any(term in result.muted for result in found.values()))
     if muted:

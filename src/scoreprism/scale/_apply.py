@@ -15,11 +15,11 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.binary_map import RANGES
-from scoreprism._maps.formula import ExprTerm, Form, FormulaTerm, SqlTerm, literal, named
+from scoreprism._maps.formula import ExprTerm, Form, FormulaTerm, SqlTerm, column_expression, literal
 from scoreprism.calibrators import Calibrator
 from scoreprism.scale._column_settings import require_column
 
-#: Up to so many pieces, nested CASEs are as fast as a search through lists, also to compile in Spark.
+#: Up to this many pieces, nested CASEs are as fast as a search through lists, also to compile in Spark.
 _FEW = 8
 
 
@@ -105,9 +105,9 @@ def _check_names(frame: Any, score: object, name: object) -> None:
     require_column(schema, "score", score, numeric=True)
     if not isinstance(name, str) or not name:
         refuse("`name` must be the name of the new column", repr(name), "For example 'calibrated'.")
-    taken = [column for column in schema if str(column).casefold() == name.casefold()]
-    if taken:
-        refuse("`name` must be new to the frame", f"{name!r} beside the column {taken[0]!r}", "Pass another `name`=.")
+    same = [column for column in schema if str(column).casefold() == name.casefold()]
+    if same:
+        refuse("`name` must be new to the frame", f"{name!r} beside the column {same[0]!r}", "Pass another `name`=.")
 
 
 def _check_score(calibrator: Calibrator, score: str, any_score: object) -> None:
@@ -201,7 +201,7 @@ class _SearchTerm(SqlTerm):
         return self.constant(0) + form(self, *(self._item(column, index) for column in zip(*padded, strict=True)))
 
     def _search(self, cuts: Sequence[float], depth: int) -> str:
-        """How many of 2^depth − 1 cuts are at most this term: level by level, each with a list of its own cuts."""
+        """How many of 2^depth − 1 cuts are at most this term, by bisection with one list of cuts per level."""
         index = "0"
         for level in range(depth):
             stride = 1 << (depth - 1 - level)
@@ -260,7 +260,7 @@ def _apply_narwhals(frame: Any, calibrator: Calibrator, score: str, name: str) -
     opened: Any = nw.from_native(frame)
     columns = opened.collect_schema().names()
     stages = _StagedFrame(opened, columns, lambda frame, expr, column: frame.with_columns(expr.alias(column)))
-    term = calibrator._formula("apply", ExprTerm(named(score), lambda expr: nw.col(stages(expr))))
+    term = calibrator._formula("apply", ExprTerm(column_expression(score), lambda expr: nw.col(stages(expr))))
     return stages.frame.with_columns(term.expr.alias(name)).drop(stages.made).to_native()
 
 

@@ -11,8 +11,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import SUM_TOLERANCE, listed, plain, refuse
-from scoreprism._core.labels import key_order
+from scoreprism._core.checks import SUM_TOLERANCE, abbreviate, refuse, write_plain
+from scoreprism._core.labels import sort_key
 from scoreprism._core.simplex import FloatArray
 from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
@@ -108,7 +108,7 @@ def _find_labels(lazy: nw.LazyFrame[Any], target: str, names: Sequence[str]) -> 
             return tuple(by_name.get(name, _convert_label(name, sample)) for name in tried)
     return refuse(
         "`classes` must give the labels in the order of the columns, unless columns are named after them",
-        f"the labels {listed(sorted(by_name), 10)} beside the columns {listed(names, 10)}",
+        f"the labels {abbreviate(sorted(by_name), 10)} beside the columns {abbreviate(names, 10)}",
         "For example `classes`=['a', 'b', 'c'].",
         LabelError,
     )
@@ -127,7 +127,7 @@ def _check_labels(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
     if any(words) != all(words) or (kind.is_numeric() and words[0]) or (kind == nw.String and not words[0]):
         refuse(
             f"`classes` must be labels of column {roles.target!r}",
-            f"{listed(map(plain, roles.classes), 10)} for a column of type {kind}",
+            f"{abbreviate(map(write_plain, roles.classes), 10)} for a column of type {kind}",
             "Write them as in the data.",
             LabelError,
         )
@@ -160,7 +160,7 @@ class Facts:
     @property
     def fold_labels(self) -> list[Any]:
         """Distinct folds, in order."""
-        return sorted(set(self.folds), key=key_order)
+        return sorted(set(self.folds), key=sort_key)
 
     def take(self, mask: NDArray[np.bool_]) -> Facts:
         """Some of the lines."""
@@ -188,14 +188,14 @@ def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip:
         _explain(rows, int(table["n"].sum()))
     is_absent = table["state"] == 0
     absent = int(table["n"][is_absent].sum())
-    kept = {name: column[~is_absent] for name, column in table.items()}
-    if not kept["n"].size:
+    present = {name: column[~is_absent] for name, column in table.items()}
+    if not present["n"].size:
         refuse_empty(absent)
-    segments = read_segments(kept, rows.roles.key_names, rows.roles.period)
+    segments = read_segments(present, rows.roles.key_names, rows.roles.period)
     has_fold = rows.roles.fold is not None
-    folds = [read_label(fold) for fold in kept["fold"].tolist()] if has_fold else [None] * kept["n"].size
+    folds = [read_label(fold) for fold in present["fold"].tolist()] if has_fold else [None] * present["n"].size
     keys = {*rows.roles.key_names, "fold", "state"}
-    numbers = {name: column.astype(np.float64) for name, column in kept.items() if name not in keys}
+    numbers = {name: column.astype(np.float64) for name, column in present.items() if name not in keys}
     if not rows.roles.has_weights:
         numbers |= {"w": numbers["n"], "w2": numbers["n"]}
     return Facts(numbers, segments, folds, absent)
@@ -236,7 +236,7 @@ def _describe_rows(rows: ClassRows) -> dict[str, nw.Expr]:
 
 
 def _explain(rows: ClassRows, count: int) -> NoReturn:
-    """Name the first thing that is wrong, by further queries."""
+    """Refuse with the first error found by further queries."""
     roles = rows.roles
     columns = dict(zip(roles.law_columns.items(), rows.law_columns, strict=True))
     columns |= {("sample_weight", roles.sample_weight): "w"} if roles.sample_weight is not None else {}
@@ -248,10 +248,10 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
         kind = rows.schema[roles.fold] if roles.fold_hash is None else nw.Int64()
         refuse_missing_folds(rows.frame.select(v=nw.col("fold")), kind, roles, count)
     labels = rows.source.select(v=nw.col("target"), y=code_classes("target", roles.classes))
-    wrong, shown = count_wrong(labels, nw.col("y") >= 0)
+    wrong, examples = count_wrong(labels, nw.col("y") >= 0)
     refuse(
-        f"`target` {roles.target!r} must hold one of the classes {listed(map(plain, roles.classes), 10)}",
-        f"{listed(shown)} in {wrong:,} of {count:,} rows",
+        f"`target` {roles.target!r} must hold one of the classes {abbreviate(map(write_plain, roles.classes), 10)}",
+        f"{abbreviate(examples)} in {wrong:,} of {count:,} rows",
         "Drop these rows, or pass a column of probabilities for each label.",
         LabelError,
     )
@@ -260,10 +260,10 @@ def _explain(rows: ClassRows, count: int) -> NoReturn:
 def _refuse_sums(rows: ClassRows, count: int, t: int, level: str) -> None:
     value = nw.col("v")
     sums = rows.frame.select(v=add_columns(list_columns(f"p{t}", rows.k)))
-    off, shown = count_wrong(sums, (value >= 1.0 - SUM_TOLERANCE) & (value <= 1.0 + SUM_TOLERANCE))
+    off, examples = count_wrong(sums, (value >= 1.0 - SUM_TOLERANCE) & (value <= 1.0 + SUM_TOLERANCE))
     if off:
         refuse(
             f"the columns of {level} must sum to 1 within {SUM_TOLERANCE:g} in every row",
-            f"{shown[0]} and the like in {off:,} of {count:,} rows",
+            f"{examples[0]} and the like in {off:,} of {count:,} rows",
             "Divide by the sum if that is what you mean; logits go through a softmax first.",
         )

@@ -1,4 +1,4 @@
-"""Several classes by a sample: the loss of all rows is summed, laws are fitted to some that the engine draws."""
+"""Several classes by a sample: the loss of all rows is summed, laws are fitted to a sample drawn by the engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.labels import key_order
+from scoreprism._core.labels import sort_key
 from scoreprism._findings.finding import Finding
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._sample.sample import Sample
@@ -57,7 +57,7 @@ def decompose_sample(frame: Any, rows: ClassRows, request: ClassRequest) -> Clas
 
 
 def _add_facts(result: Decomposition, sampled: Finding, facts: Facts, risk: float, error: float) -> ClassDecomposition:
-    """A decomposition of a sample, with what is known of all rows."""
+    """Add the facts of all rows to the decomposition of a sample."""
     facts_of_all = {**facts.counts, "_total": result._mass, "_held": result.n_units, "passes": 2}
     noted = replace(result, findings=(sampled, *result.findings))
     return ClassDecomposition._of(noted, **facts_of_all, risk_in_all=risk, risk_std_error=error)
@@ -66,7 +66,7 @@ def _add_facts(result: Decomposition, sampled: Finding, facts: Facts, risk: floa
 def _draw_sample(
     frame: Any, rows: ClassRows, facts: Facts, request: ClassRequest
 ) -> tuple[dict[str, NDArray[Any]], str]:
-    """Draw the rows that laws are fitted to; say how."""
+    """Draw the rows that laws are fitted to, and describe how."""
     fold = ["fold"] if rows.roles.fold is not None else []
     names = [*rows.law_columns, "y", *(["w"] if rows.roles.has_weights else []), *fold, *rows.roles.key_names]
     if facts.n <= request.sample:
@@ -75,10 +75,10 @@ def _draw_sample(
     if by_key is not None:
         how = f"by the hash of {rows.roles.fold!r}, whole keys together"
         return fetch(by_key.select(*names)), how
-    kept = read_rows(draw_rows(frame, request.sample, facts.n, request.seed), rows.roles)
+    chosen = read_rows(draw_rows(frame, request.sample, facts.n, request.seed), rows.roles)
     sampler = SAMPLERS.get(find_engine(frame))
     how = "at random" if sampler is None else f"at random by {find_engine(frame)}, repeatable given {sampler.repeats}"
-    return trim_rows(fetch(kept.frame.select(*names)), request.sample, request.seed), how
+    return trim_rows(fetch(chosen.frame.select(*names)), request.sample, request.seed), how
 
 
 def _draw_by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
@@ -87,9 +87,9 @@ def _draw_by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
         return None
     share = request.sample / facts.n
     place = (nw.col("draw") + request.seed % DRAWS) % DRAWS
-    kept = rows.frame.with_columns(place=place).filter(nw.col("place") < int(share * DRAWS))
-    count = int(fetch(kept.select(n=nw.len()))["n"][0])
-    return kept if 0.8 * request.sample <= count <= 1.25 * request.sample else None
+    chosen = rows.frame.with_columns(place=place).filter(nw.col("place") < int(share * DRAWS))
+    count = int(fetch(chosen.select(n=nw.len()))["n"][0])
+    return chosen if 0.8 * request.sample <= count <= 1.25 * request.sample else None
 
 
 def _make_sample(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> Sample:
@@ -98,9 +98,9 @@ def _make_sample(table: Mapping[str, NDArray[Any]], rows: ClassRows) -> Sample:
     labels[:] = rows.roles.classes
     levels = range(len(rows.roles.levels))
     laws = [np.column_stack([table[f"p{t}_{j}"] for j in range(rows.k)]).astype(np.float64) for t in levels]
-    given: dict[str, Any] = dict(zip(("y_proba", "q", "latent"), laws, strict=False))
+    by_level: dict[str, Any] = dict(zip(("y_proba", "q", "latent"), laws, strict=False))
     y = labels[table["y"].astype(np.intp)]
-    return Sample.of(y, **given, sample_weight=table.get("w"), classes=list(rows.roles.classes))
+    return Sample.of(y, **by_level, sample_weight=table.get("w"), classes=list(rows.roles.classes))
 
 
 def _decompose(
@@ -115,12 +115,12 @@ def _decompose(
     )
     chain: Any = fit.fit([request.loss], request.clip, floors)
     floor = chain.fit.mixture.floors.get(str(request.loss))
-    found: Decomposition = chain.decompose_at(request.loss, request.form, request.clip, floor)
-    return found
+    decomposition: Decomposition = chain.decompose_at(request.loss, request.form, request.clip, floor)
+    return decomposition
 
 
 def _make_splits(folds: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    labels = sorted(set(folds.tolist()), key=key_order)
+    labels = sorted(set(folds.tolist()), key=sort_key)
     if not 2 <= len(labels) <= MOST_MODELS:
         refuse(f"folds must be from 2 to {MOST_MODELS}", f"{len(labels):,}", "Use another `fold_column` or `fold_key`.")
     return [(np.flatnonzero(folds != label), np.flatnonzero(folds == label)) for label in labels]
@@ -157,14 +157,14 @@ def _find_sample(used: int, total: int, how: str, risk: float, error: float) -> 
     return replace(finding, value=risk).with_facts(error=error) if used < total and math.isfinite(risk) else finding
 
 
-# ── rows at random: a share is kept by the engine, then cut to the size asked for ───────────────────
+# ── rows at random: a share is drawn by the engine, then cut to the requested size ───────────────────
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """How an engine keeps a share of its rows, each by itself (Bernoulli), in bounded memory."""
+    """How an engine draws a share of its rows independently (Bernoulli), in bounded memory."""
 
-    keep: Callable[[Any, float, int], Any]  # from a frame, a share and a seed to the frame of the rows that are kept
+    keep: Callable[[Any, float, int], Any]  # from a frame, a share and a seed to a frame of the drawn rows
     repeats: str  # what must stay the same for the same seed to give the same rows
 
 
@@ -172,13 +172,13 @@ def _draw_polars(frame: Any, share: float, seed: int) -> Any:
     import polars as pl
 
     at = pl.col("__row").hash(seed)
-    kept = frame.lazy().with_row_index("__row").filter(at < int(share * 2.0**64))
-    return kept.drop("__row")
+    chosen = frame.lazy().with_row_index("__row").filter(at < int(share * 2.0**64))
+    return chosen.drop("__row")
 
 
 def _draw_duckdb(frame: Any, share: float, seed: int) -> Any:
-    kept = f"select * from __rows using sample {100.0 * share:.12f} percent (bernoulli, {seed:d})"  # noqa: S608 - numbers
-    return frame.query("__rows", kept)
+    chosen = f"select * from __rows using sample {100.0 * share:.12f} percent (bernoulli, {seed:d})"  # noqa: S608 - numbers
+    return frame.query("__rows", chosen)
 
 
 def _draw_dask(frame: Any, share: float, seed: int) -> Any:
@@ -192,13 +192,13 @@ def _draw_spark(frame: Any, share: float, seed: int) -> Any:
 def _draw_ibis(frame: Any, share: float, seed: int) -> Any:
     """Some of the engines behind ibis take no seed."""
     try:
-        kept = frame.sample(share, method="row", seed=seed)
-        wrap(kept.limit(1)).collect()
+        chosen = frame.sample(share, method="row", seed=seed)
+        wrap(chosen.limit(1)).collect()
     except ScoreprismError:
         raise
     except Exception:  # noqa: BLE001 - every engine has errors of its own
         return frame.sample(share, method="row")
-    return kept
+    return chosen
 
 
 #: How each engine draws; other frames are in memory and drawn there.
@@ -212,7 +212,7 @@ SAMPLERS: dict[str, Sampler] = {
 
 
 def draw_rows(frame: Any, size: int, rows: int, seed: int) -> Any:
-    """A frame of a few more than `size` of its rows, at random; all of them if there are no more."""
+    """A frame of slightly more than `size` random rows; all of them if there are no more."""
     if rows <= size:
         return frame
     share = min(1.0, (size + 5.0 * np.sqrt(size) + 10.0) / rows)
@@ -222,12 +222,12 @@ def draw_rows(frame: Any, size: int, rows: int, seed: int) -> Any:
 
 def _draw_in_memory(frame: Any, share: float, seed: int) -> Any:
     eager = nw.from_native(frame, eager_only=True)
-    kept = np.flatnonzero(np.random.default_rng(seed).random(len(eager)) < share)
-    return eager[kept.tolist()].to_native()
+    chosen = np.flatnonzero(np.random.default_rng(seed).random(len(eager)) < share)
+    return eager[chosen.tolist()].to_native()
 
 
 def trim_rows(table: dict[str, NDArray[Any]], size: int, seed: int) -> dict[str, NDArray[Any]]:
-    """So many of the rows, at random, in their order."""
+    """At most `size` of the rows, drawn at random, in their order."""
     count = next(iter(table.values())).shape[0]
     if count <= size:
         return table

@@ -31,11 +31,11 @@ from scoreprism.scale._expressions import (
     with_maps,
 )
 
-#: First rows, for a start.
+#: Number of first rows that give starting values.
 _HEAD = 10_000
-#: The common fit is near enough when a step gains less than this in twice the log-likelihood: folds differ by more.
+#: The common fit stops when a step gains less than this in twice the log-likelihood: folds differ by more.
 _NEAR = 0.05
-#: A fold's fit is done when what is left, in its standard errors, is less than this times √n: terms see it over n.
+#: A fold's fit stops when its distance from the optimum, in standard errors, is below this times √n.
 _DONE = 1e-9
 #: Most passes of a fit.
 _PATIENCE = 40
@@ -45,18 +45,18 @@ _ENDS, _LEAP = (1e-6, 1e6), 8.0
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is fitted: one slope for all classes (temperature), or a slope and an intercept for each (vector)."""
+    """Parameters of the map: one slope for all classes (temperature), or slope and intercept for each (vector)."""
 
     name: str  # as in `CALIBRATORS`
     ridge: float  # ½·ridge·Σ(θ − identity)² is added to the negative log-likelihood; 0 for temperature
 
     @classmethod
     def of(cls, calibrator: object) -> Scaling | None:
-        """The scaling that a calibrator is, None if it is another map."""
-        named = {"temperature": TemperatureCalibrator, "vector": VectorScalingCalibrator}
-        named["vector-scaling"] = VectorScalingCalibrator
-        if isinstance(calibrator, str) and calibrator in named:
-            calibrator = named[calibrator]()
+        """The scaling of a calibrator; None if it is another kind of map."""
+        scalings = {"temperature": TemperatureCalibrator, "vector": VectorScalingCalibrator}
+        scalings["vector-scaling"] = VectorScalingCalibrator
+        if isinstance(calibrator, str) and calibrator in scalings:
+            calibrator = scalings[calibrator]()
         if type(calibrator) is TemperatureCalibrator:
             return cls("temperature", 0.0)
         if type(calibrator) is VectorScalingCalibrator:
@@ -184,7 +184,7 @@ class ScalingFit:
         return max(0.5 * least if zeros else min(least, least_distance(self._mass(lines))), 1e-290)
 
     def _require_errors(self) -> None:
-        """A sharpness has a best value only if the outcome was not always the likeliest class."""
+        """Refuse data whose outcome was always the likeliest class: no sharpness is then the best."""
         for f in range(self.folds):
             lines = self.home != f
             if self.facts.table["worst"][lines].min() >= 0.0 and self.facts.table["best"][lines].max() > 0.0:
@@ -243,7 +243,9 @@ class ScalingFit:
             thetas = on
             if float((sizes * shrunk).max()) <= _DONE * math.sqrt(self._mass(slice(None))) or still:
                 break
-            curved = curved or bool((shrunk > 0.3).any())  # the common curvature does not serve: each its own
+            curved = curved or bool(
+                (shrunk > 0.3).any()
+            )  # the common curvature is too far off: each fold needs its own
             before = sizes
         else:
             refuse("the fit must come to an end", f"{_PATIENCE} passes without one", "Use `calibrator`='auto'.")
@@ -330,7 +332,7 @@ class ScalingFit:
 
 
 def _step_newton(slope: FloatArray, curve: FloatArray) -> tuple[FloatArray, float]:
-    """The step to subtract, and its size √(g'H⁻¹g): how far the fit is from its end, in standard errors."""
+    """The step to subtract, and its size √(g'H⁻¹g): the distance from the optimum in standard errors."""
     if not np.isfinite(curve).all() or not np.isfinite(slope).all():  # pragma: no cover - a softmax is finite
         raise FloatingPointError("derivatives that are not finite")
     step: FloatArray = np.linalg.lstsq(curve, slope, rcond=1e-13)[0].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Several classes, all rows: scaling by sums of gradients, then the terms by a last pass; segments one by one."""
+"""Several classes, all rows: scaling by passes that sum gradients, then a pass for the terms; segments one by one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from scoreprism._core.checks import plain, refuse
-from scoreprism._core.labels import key_order
+from scoreprism._core.checks import refuse, write_plain
+from scoreprism._core.labels import sort_key
 from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._findings.finding import Finding
@@ -23,7 +23,6 @@ from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
 from scoreprism._spelling import mark
 from scoreprism.decomposition import Chain, Decomposition
-from scoreprism.decomposition._chain import RESOLUTION, as_floored, conclude, find_infinite_rows
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._class_rows import MOST_MODELS, ClassRows, Facts, find_facts
 from scoreprism.scale._class_scaling import ClassRequest, ScalingFit, with_home
@@ -42,14 +41,14 @@ from scoreprism.scale._expressions import (
 )
 from scoreprism.scale._scaled_result import ClassDecomposition, attach_parts, share_floor
 
-#: Most segments, and most periods; each is fitted in passes of its own.
+#: Most segments, and most periods; each takes separate passes.
 MOST_SEGMENTS = 24
 #: Passes that the progress bar expects.
 _EXPECTED = 7
 
 
 def decompose_all_rows(rows: ClassRows, request: ClassRequest) -> ClassDecomposition:
-    """Decompose the whole, and every segment and period by laws and passes of its own."""
+    """Decompose the whole, and every segment and period by its own laws and passes."""
     facts = find_facts(rows)
     labels = _list_labels(facts, rows)
     result = _fit(rows, facts, request)
@@ -70,7 +69,7 @@ def _list_labels(facts: Facts, rows: ClassRows) -> dict[str, list[tuple[Any, ...
                 f"{len(labels):,}",
                 "Use coarser columns, or `calibrator`='auto', which fits to a sample.",
             )
-        kinds[kind] = sorted(labels, key=key_order)
+        kinds[kind] = sorted(labels, key=sort_key)
     return kinds
 
 
@@ -87,7 +86,7 @@ def _take_part(rows: ClassRows, facts: Facts, place: slice, label: tuple[Any, ..
 def _fit(
     rows: ClassRows, facts: Facts, request: ClassRequest, floors: Mapping[str, float] | None = None
 ) -> ClassDecomposition:
-    """Fold models by passes, then the terms by a last one; and another one at the floor of an infinite loss."""
+    """Fit fold models by passes, then sum the terms in a last pass; an infinite loss takes another at its floor."""
     assert request.scaling is not None  # noqa: S101 - checked by the caller
     labels = facts.fold_labels
     home = _assign_folds(facts, rows, labels)
@@ -112,7 +111,7 @@ def _fit(
     if floor is None:
         return add_facts(whole, passes)
     again = _sum_terms(ready, maps, loss, floor)  # clipped losses need sums of their own
-    twin = as_floored(_decompose(again, loss, request, floor, findings), round(float(again.moved.sum())))
+    twin = _decompose(again, loss, request, floor, findings)._as_floored(round(float(again.moved.sum())))
     return add_facts(replace(whole, floored=add_facts(twin, passes + 1)), passes + 1)
 
 
@@ -142,7 +141,7 @@ def _assign_folds(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntAr
         inside = np.bincount(y[home != f], n[home != f], rows.k)
         missing = np.flatnonzero((inside == 0) & (counts >= 2))
         if missing.size:
-            got = f"none of {plain(rows.roles.classes[missing[0]])} outside of fold {plain(label)}"
+            got = f"none of {write_plain(rows.roles.classes[missing[0]])} outside of fold {write_plain(label)}"
             refuse("every class must be outside of every fold", got, f"Use other folds than those of {column!r}.")
     return home
 
@@ -171,11 +170,11 @@ class ClassSums:
 
 def _sum_terms(rows: ClassRows, maps: Sequence[SoftmaxExpression], loss: ProperLoss, clip: float | None) -> ClassSums:
     """Evaluate all maps on all rows, that of the row's own fold as C, and sum terms and cross-products."""
-    k, folds, given = rows.k, len(maps), len(rows.roles.levels)
+    k, folds, n_levels = rows.k, len(maps), len(rows.roles.levels)
     distances = {f"m{f}": one.floor for f, one in enumerate(maps)}
     mean = {f"mid_{j}": add_columns([nw.col(f"m{f}_{j}") for f in range(folds)]) * (1.0 / folds) for j in range(k)}
     at_home = {f"own_{j}": pick([nw.col(f"m{f}_{j}") for f in range(folds)], "home") for j in range(k)}
-    size = given + 2  # steps of S, C and the levels above, and one spread
+    size = n_levels + 2  # steps of S, C and the levels above, and one spread
     sums = {f"s_{name}": value for name, value in _build_summands(rows, size).items()}
     sums |= {} if clip is None else {"s_moved": nw.col("moved")}
 
@@ -184,11 +183,11 @@ def _sum_terms(rows: ClassRows, maps: Sequence[SoftmaxExpression], loss: ProperL
         if clip is not None:
             least = nw.min_horizontal(*list_columns("p0", k))
             frame = frame.with_columns(moved=(least < clip).cast(nw.Float64))
-            laws = [*distances, *(f"p{t}" for t in range(given))]
+            laws = [*distances, *(f"p{t}" for t in range(n_levels))]
             frame = clip_columns(frame, dict.fromkeys(laws, clip), k)
         frame = frame.with_columns(**mean, **at_home)
-        never = [(pick(list_columns(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(given)]
-        frame = frame.with_columns(**_build_components(given, folds, k, loss), zero=add_columns(never))
+        never = [(pick(list_columns(f"p{t}", k)) <= 0.0).cast(nw.Int64) * 2**t for t in range(n_levels)]
+        frame = frame.with_columns(**_build_components(n_levels, folds, k, loss), zero=add_columns(never))
         return frame.select("y", "zero", **sums)
 
     table = group_rows(rows.frame, build, ["y", "zero"], dict.fromkeys(sums, "sum"))
@@ -210,9 +209,9 @@ def _build_summands(rows: ClassRows, size: int) -> dict[str, nw.Expr]:
     return columns
 
 
-def _build_components(given: int, folds: int, k: int, loss: ProperLoss) -> dict[str, nw.Expr]:
+def _build_components(n_levels: int, folds: int, k: int, loss: ProperLoss) -> dict[str, nw.Expr]:
     """Columns ``x{component}``; an infinite loss counts as 0 and is recorded in ``zero``."""
-    order = ["p0", "own", *(f"p{t}" for t in range(1, given))]
+    order = ["p0", "own", *(f"p{t}" for t in range(1, n_levels))]
     formula = CLASS_FORMULAS[type(loss)]
     values = [formula.loss(pick(list_columns(name, k)), list_columns(name, k)) for name in order]
     columns = {f"x{t}": before - after for t, (before, after) in enumerate(pairwise(values))}
@@ -263,10 +262,10 @@ def _decompose(
     spread[levels + 1, levels] = 1.0  # only C has one
     moments = _find_moments(sums, spread, np.zeros((sums.n.size, 2 * levels)))
     infinite = _find_infinite(sums, loss)
-    infinite_rows = find_infinite_rows(np.where(infinite, np.inf, 0.0), chain, loss, form)
+    infinite_rows = chain._find_infinite_rows(np.where(infinite, np.inf, 0.0), loss, form)
     moments = _with_infinite(moments, infinite)
     risk = float(moments.mean[:levels].sum())
-    result = conclude(chain, loss, form, clip, moments, risk, None, infinite_rows)
+    result = chain._conclude(loss, form, clip, moments, risk, None, infinite_rows)
     own = Alternative(
         request.scaling.name,
         loss=float(moments.mean[1:levels].sum()),
@@ -338,5 +337,5 @@ def _decompose_resolution(sums: ClassSums, whole: Decomposition) -> Decompositio
     shift = np.zeros((sums.n.size, 6))
     shift[:, 1], shift[:, 2] = -constant, constant
     moments = _with_infinite(_find_moments(sums, turn, shift), _find_infinite(sums, loss)[:1])
-    chain = Chain.of(sample, _make_levels(sample, ("S", "C", "Q̄")), RESOLUTION)
-    return conclude(chain, loss, whole.form, clip, moments, whole.risk, None, ())
+    chain = Chain.of(sample, _make_levels(sample, ("S", "C"))).with_marginal()
+    return chain._conclude(loss, whole.form, clip, moments, whole.risk, None, ())

@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import listed, parse_choice, parse_count, plain, refuse
+from scoreprism._core.checks import abbreviate, parse_choice, parse_count, refuse, write_plain
 from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
 from scoreprism.losses import LOSSES, ProperLoss, get_loss
@@ -22,7 +22,7 @@ from scoreprism.losses import LOSSES, ProperLoss, get_loss
 PERIODS = ("day", "week", "month", "quarter", "year")
 #: Larger weights have fourth powers, which the skewness of sums needs, that overflow when summed.
 MOST_WEIGHT = 1e70
-#: More folds than this only take longer.
+#: Most folds; more would only take longer.
 MOST_FOLDS = 100
 
 Schema = Mapping[str, nw.dtypes.DType]
@@ -101,8 +101,8 @@ class ColumnRoles:
         rest = {"sample_weight": self.sample_weight, "time": self.time, self.fold_role: self.fold}
         several = len(self.segments) > 1
         segments = {f"segments[{i}]" if several else "segments": name for i, name in enumerate(self.segments)}
-        named = {role: name for role, name in rest.items() if name is not None}
-        return {"target": self.target, **self.law_columns, **named, **segments}
+        present = {role: name for role, name in rest.items() if name is not None}
+        return {"target": self.target, **self.law_columns, **present, **segments}
 
     def rename(self, names: Mapping[str, str]) -> Self:
         """The same roles for renamed columns."""
@@ -115,12 +115,12 @@ class ColumnRoles:
 Roles = TypeVar("Roles", bound=ColumnRoles)
 
 #: Settings that are written to JSON unchanged.
-_KEPT = ("cells", "clip", "sample_weight", "time", "period", "fold", "fold_hash", "pos_label")
+_UNCHANGED = ("cells", "clip", "sample_weight", "time", "period", "fold", "fold_hash", "pos_label")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(ColumnRoles):
-    """What sums must have in common to be added: the columns that were read, the cells, the losses."""
+    """Settings that sums must share to be added: the columns that were read, the cells, the losses."""
 
     losses: tuple[ProperLoss, ...]
     cells: int
@@ -129,15 +129,15 @@ class Settings(ColumnRoles):
     def _facts(self) -> dict[str, Any]:
         laws = tuple(name for names in self.laws.values() for name in names)
         first = {"target": self.target, "score": self.score, "levels": self.levels, "laws": laws}
-        rest = (*_KEPT, "losses", "segments")
+        rest = (*_UNCHANGED, "losses", "segments")
         return first | {name: getattr(self, name) for name in rest}
 
     def require_like(self, other: Settings) -> None:
         """Refuse settings whose sums cannot be added to these."""
         theirs = other._facts()
-        for name, mine in self._facts().items():
-            if mine != theirs[name]:
-                got = f"{mine!s} and {theirs[name]!s}"
+        for name, own in self._facts().items():
+            if own != theirs[name]:
+                got = f"{own!s} and {theirs[name]!s}"
                 refuse(f"sums must have the same {name} to be added", got, "Add like to like.")
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,8 +154,8 @@ class Settings(ColumnRoles):
         }
         if laws["S"] != (data["score"],):
             raise ValueError("another score than the law S")
-        kept = {name: data[name] for name in ("target", *_KEPT)}
-        return cls(laws=laws, losses=losses, segments=tuple(data["segments"]), **kept)
+        unchanged = {name: data[name] for name in ("target", *_UNCHANGED)}
+        return cls(laws=laws, losses=losses, segments=tuple(data["segments"]), **unchanged)
 
 
 def has_name(loss: ProperLoss) -> bool:
@@ -208,9 +208,9 @@ def _parse_segments(segments: object) -> tuple[str, ...]:
         return ()
     names = (segments,) if isinstance(segments, str) else segments
     if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
-        refuse("`segments` must name one or more columns", plain(segments), "For example 'region'.")
+        refuse("`segments` must name one or more columns", write_plain(segments), "For example 'region'.")
     if len(set(names)) < len(names):
-        refuse("`segments` must name each column once", listed(names), "Leave the repeated one out.")
+        refuse("`segments` must name each column once", abbreviate(names), "Leave the repeated one out.")
     return tuple(names)
 
 
@@ -234,11 +234,11 @@ def check_columns(schema: Schema, roles: Roles) -> Roles:
 def require_column(schema: Schema, role: str, name: object, *, numeric: bool) -> None:
     """Refuse a column that is missing, or that is not numeric."""
     if not isinstance(name, str):
-        refuse(f"{mark(role)} must be the name of a column", plain(name), f"There are {listed(schema, 20)}.")
+        refuse(f"{mark(role)} must be the name of a column", write_plain(name), f"There are {abbreviate(schema, 20)}.")
     if name not in schema:
         near = difflib.get_close_matches(name, schema, 3, 0.6)
         hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
-        refuse(f"{mark(role)} must name a column of the data", repr(name), f"{hint}There are {listed(schema, 20)}.")
+        refuse(f"{mark(role)} must name a column of the data", repr(name), f"{hint}There are {abbreviate(schema, 20)}.")
     if numeric and not schema[name].is_numeric():
         is_boolean = schema[name] == nw.Boolean and role != "sample_weight"
         remedy = "Pass a probability." if is_boolean else "Cast it to a number first."
@@ -258,13 +258,13 @@ def require_columns(schema: Schema, roles: ColumnRoles) -> None:
 
 @dataclass
 class Agreement:
-    """What the files of one call must agree on."""
+    """Types and labels on which the files of one call must agree."""
 
     kinds: dict[str, str] = field(default_factory=dict)  # kind of values in each column of labels
     others: set[Any] = field(default_factory=set)  # labels of the target other than the event
 
     def copy(self) -> Agreement:
-        """A copy, to go back to."""
+        """A copy, to which a failed read can return."""
         return Agreement(dict(self.kinds), set(self.others))
 
     def require_alike(self, schema: Schema, roles: ColumnRoles) -> None:
@@ -273,11 +273,11 @@ class Agreement:
         labels += [roles.target] if roles.pos_label is not None else []
         for name in labels:
             kind = _name_kind(schema[name])
-            known = self.kinds.setdefault(name, kind)
-            if kind != known:
+            expected = self.kinds.setdefault(name, kind)
+            if kind != expected:
                 refuse(
                     "a column must have the same type in all files",
-                    f"{name!r} with {known} in some and {kind} in others",
+                    f"{name!r} with {expected} in some and {kind} in others",
                     "Cast it when the files are written, or pass a frame.",
                 )
 
@@ -289,7 +289,7 @@ class Agreement:
             others = sorted(self.others, key=str)
             refuse(
                 f"`target` {roles.target!r} must hold two labels",
-                listed([plain(event), *(plain(label) for label in others)]),
+                abbreviate([write_plain(event), *(write_plain(label) for label in others)]),
                 "Filter the rows, or make a column of 0 and 1.",
                 LabelError,
             )
@@ -305,14 +305,14 @@ def _name_kind(kind: nw.dtypes.DType) -> str:
 
 
 def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
-    given = roles.pos_label
-    if kind == nw.Boolean and given is not None and (isinstance(given, str) or given not in (0, 1)):
+    pos_label = roles.pos_label
+    if kind == nw.Boolean and pos_label is not None and (isinstance(pos_label, str) or pos_label not in (0, 1)):
         refuse(
             f"`pos_label` must be a label of column {roles.target!r}",
-            f"{given!r} for a column of booleans",
+            f"{pos_label!r} for a column of booleans",
             "Pass True or False.",
         )
-    if kind == nw.Boolean or (kind.is_numeric() and given is None):
+    if kind == nw.Boolean or (kind.is_numeric() and pos_label is None):
         return
     if roles.pos_label is None:
         refuse(

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, parse_clip, parse_count, parse_random_state, plain, refuse
+from scoreprism._core.checks import (
+    abbreviate,
+    parse_choice,
+    parse_clip,
+    parse_count,
+    parse_random_state,
+    refuse,
+    write_plain,
+)
 from scoreprism._core.progress import track
 from scoreprism._core.source_files import verify_files
 from scoreprism._fitting.chain_fit import parse_loss, parse_losses
@@ -61,12 +69,12 @@ def aggregate(
     verify_checksums: bool = False,
 ) -> Sums:
     """
-    Add up, in one pass where the data lives, what a decomposition needs.
+    Sum what a decomposition needs, in one pass in the engine that holds the data.
 
     Parameters
     ----------
     data : path, glob, list of paths, or frame
-        What `scan` takes.
+        Anything that `scan` takes.
     target : str
         Column of outcomes: 0 and 1, −1 and 1, booleans; other labels with `pos_label`.
     score : str
@@ -168,10 +176,10 @@ def decompose(
     verify_checksums: bool = False,
 ) -> ScaledDecomposition:
     """
-    Split the loss of predicted probabilities where the data lives, from sums.
+    Decompose the loss of predicted probabilities from sums, in the engine that holds the data.
 
     The terms, intervals, bounds and advice of `scoreprism.decompose`, without the rows: one pass over the data sums
-    them by score (or by cell of the score), outcome, fold, segment and period; laws are fitted to the sums.
+    them by score (or by cell of the score), outcome, fold, segment and period; C is fitted to the sums.
 
     Parameters
     ----------
@@ -196,7 +204,7 @@ def decompose(
     sample_weight : str, optional
         Column of weights.
     segments : str or sequence of str, optional
-        Columns of segments, each decomposed by laws of its own.
+        Columns of segments; each segment is decomposed with its own C.
     time, period : str, optional
         Column of periods or dates, and the length of a period.
     pos_label : label, optional
@@ -208,7 +216,7 @@ def decompose(
     cells : int, default=1024
         Cells of the score, where there are more distinct scores than that.
     sample : int, optional
-        With three or more classes, rows that laws are fitted to in memory; 200 000 unless said otherwise. With
+        With three or more classes, number of rows to which maps are fitted in memory; 200 000 by default. With
         ``calibrator="temperature"`` or ``"vector"`` and no `sample`, they are fitted to all rows, in several passes.
     random_state : int, Generator or None, default=0
         Seed of drawn folds and samples.
@@ -265,9 +273,9 @@ def decompose(
     return sums.decompose(chosen, **fit)
 
 
-def _list_names(*given: str | Sequence[str] | None) -> list[str]:
+def _list_names(*columns: str | Sequence[str] | None) -> list[str]:
     """List columns that are named one by one or in lists."""
-    return [name for one in given if one is not None for name in ([one] if isinstance(one, str) else one)]
+    return [name for one in columns if one is not None for name in ([one] if isinstance(one, str) else one)]
 
 
 # ── one column of scores: sums, file by file ────────────────────────────────────────────────────────
@@ -315,25 +323,25 @@ def _read_two(frame: Any, names: tuple[str, ...], classes: object, columns: dict
     """Check two columns that sum to 1; return the arguments that change when only the second is used."""
     labels, positive = _parse_classes(classes, 2), columns["pos_label"]
     if labels and positive is not None and positive != labels[1]:
-        got = f"{plain(positive)} and {listed(map(plain, labels))}"
+        got = f"{write_plain(positive)} and {abbreviate(map(write_plain, labels))}"
         refuse("`pos_label` must be the last of `classes`", got, "Swap the columns, or leave one of them out.")
     rows = read_rows(frame, ColumnRoles(target=columns["target"], laws={"S": names}, classes=labels))
     find_facts(rows)
     labels = rows.roles.classes
     changed = {"pos_label": None if labels in ((0, 1), (-1, 1), (False, True)) else labels[1]}
-    given = {role: columns[role] for role in ("q", "latent")}
-    lists = {role: name for role, name in given.items() if name is not None and not isinstance(name, str)}
+    levels = {role: columns[role] for role in ("q", "latent")}
+    lists = {role: name for role, name in levels.items() if name is not None and not isinstance(name, str)}
     return changed | {role: _parse_names(name, role)[-1] for role, name in lists.items()}
 
 
 def _parse_names(value: object, role: str) -> tuple[str, ...]:
     rule = f"{mark(role)} must name one column, or one for each class"
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(name, str) for name in value):
-        refuse(rule, plain(value)[:80], "For example ['p_a', 'p_b', 'p_c'].")
+        refuse(rule, write_plain(value)[:80], "For example ['p_a', 'p_b', 'p_c'].")
     if len(value) < 2:
         refuse(rule, f"{len(value)} in a list", "Pass the name itself, or a column for each class.")
     if len(set(value)) < len(value):
-        refuse(f"{mark(role)} must name each column once", listed(value), "Leave the repeated one out.")
+        refuse(f"{mark(role)} must name each column once", abbreviate(value), "Leave the repeated one out.")
     return tuple(value)
 
 
@@ -343,9 +351,9 @@ def _parse_classes(classes: object, k: int) -> tuple[Any, ...]:
     labels = list(np.asarray(classes, dtype=object).ravel()) if isinstance(classes, np.ndarray) else classes
     rule = f"`classes` must be the {k} labels in the order of the columns"
     if isinstance(labels, str) or not isinstance(labels, Sequence):
-        refuse(rule, plain(classes)[:80], "For example ['a', 'b', 'c'].")
+        refuse(rule, write_plain(classes)[:80], "For example ['a', 'b', 'c'].")
     if len(labels) != k or len(set(labels)) < k:
-        refuse(rule, listed(map(plain, labels), 10), "Write each label once.")
+        refuse(rule, abbreviate(map(write_plain, labels), 10), "Write each label once.")
     return tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
 
 
@@ -356,11 +364,15 @@ def _parse_request(
     if k > MOST_CLASSES:
         refuse(f"`score` must name at most {MOST_CLASSES} columns", f"{k}", "Group the rare classes.")
     if options["pos_label"] is not None:
-        refuse("`pos_label` must be left out with several classes", plain(options["pos_label"]), "Pass `classes`=.")
+        refuse(
+            "`pos_label` must be left out with several classes", write_plain(options["pos_label"]), "Pass `classes`=."
+        )
     scaling = Scaling.of(options["calibrator"]) if sample is None else None
     for role in ("target", "sample_weight", "time", "fold_column", "fold_key"):
         if not isinstance(options[role], str) and (options[role] is not None or role == "target"):
-            refuse(f"{mark(role)} must be the name of a column", plain(options[role])[:80], "For example 'label'.")
+            refuse(
+                f"{mark(role)} must be the name of a column", write_plain(options[role])[:80], "For example 'label'."
+            )
     roles = parse_roles(_parse_laws(names, options), **{**options, "classes": _parse_classes(classes, k)})
     size = SAMPLE if sample is None else parse_count(sample, "sample", 100)
     form = parse_choice(options["form"], FORMS, "form")
@@ -392,7 +404,7 @@ def _parse_laws(names: tuple[str, ...], options: Mapping[str, Any]) -> dict[str,
 
 
 def _require_fit(scaling: Scaling, roles: ColumnRoles, loss: ProperLoss, form: str) -> None:
-    """Refuse what a fit to all rows cannot do."""
+    """Refuse options that a fit to all rows does not support."""
     remedy = "Pass `calibrator`='auto', which fits to a sample."
     if roles.fold is None:
         refuse(

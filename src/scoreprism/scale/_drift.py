@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, parse_confidence, plain, refuse
-from scoreprism._core.labels import key_order
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._core.checks import abbreviate, parse_choice, parse_confidence, refuse, write_plain
+from scoreprism._core.labels import sort_key
+from scoreprism._document.result import TermTable
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import plural, write_fixed
 from scoreprism._kernels.holm import MARKED, holm
@@ -21,7 +21,7 @@ from scoreprism.scale._shift import LineTable, Shifts, assess_maps, split_change
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Drift(Drawable, LineTable):
+class Drift(LineTable):
     """
     Changes of a loss and of its terms between periods whose rows are independent.
 
@@ -32,7 +32,7 @@ class Drift(Drawable, LineTable):
     names : tuple of str
         Terms in order.
     periods : SegmentDecompositions
-        One decomposition per period, by laws of its own.
+        One decomposition per period, each with its own C.
     pairs : tuple of pairs
         Each period that is compared, and the one it is compared with.
     baseline : object
@@ -75,7 +75,7 @@ class Drift(Drawable, LineTable):
         Drift
             Changes with intervals.
         """
-        labels = sorted((label for label in periods.decompositions if label is not None), key=key_order)
+        labels = sorted((label for label in periods.decompositions if label is not None), key=sort_key)
         if len(labels) < 2:
             left = f", {len(periods.skipped)} left out" if periods.skipped else ""
             refuse("drift must have at least two periods", f"{len(labels)}{left}", "Add the sums of further periods.")
@@ -93,7 +93,7 @@ class Drift(Drawable, LineTable):
     @property
     def terms(self) -> dict[str, float]:
         """Change of each term from the first to the last period that is compared."""
-        ordered = sorted({label for pair in self.pairs for label in pair}, key=key_order)
+        ordered = sorted({label for pair in self.pairs for label in pair}, key=sort_key)
         first, last = self.periods[ordered[0]], self.periods[ordered[-1]]
         return {name: last.terms[name] - first.terms[name] for name in self.names}
 
@@ -132,7 +132,7 @@ class Drift(Drawable, LineTable):
         Returns
         -------
         Interval
-            From the intervals of both periods; of this change alone, whatever the number of periods.
+            From the intervals of both periods; for this change alone, not adjusted for the number of periods.
         """
         after, before = self._bracket_both(term, period)
         confidence = parse_confidence(confidence_level)
@@ -155,7 +155,7 @@ class Drift(Drawable, LineTable):
         dict
             Period → p-value: one minus the level at which the interval reaches 0.
         """
-        raw = {after: _pvalue(*self._bracket_both(term, after)) for after, _ in self.pairs}
+        raw = {after: _find_pvalue(*self._bracket_both(term, after)) for after, _ in self.pairs}
         return dict(zip(raw, holm(list(raw.values())), strict=True)) if adjusted else raw
 
     def mix(self, confidence_level: float = 0.95) -> Shifts:
@@ -198,8 +198,8 @@ class Drift(Drawable, LineTable):
         name = parse_choice(term, (*self.names, Drift.LOSS), "term")
         before = [base for after, base in self.pairs if after == period]
         if not before:
-            known = listed(plain(after) for after, _ in self.pairs)
-            refuse(f"the period must be one of {known}", plain(period), "Other periods are not compared.")
+            known = abbreviate(write_plain(after) for after, _ in self.pairs)
+            refuse(f"the period must be one of {known}", write_plain(period), "Other periods are not compared.")
         return _bracket(self.periods[period], name), _bracket(self.periods[before[0]], name)
 
     # ── tables ──────────────────────────────────────────────────────────────────────────────────────
@@ -259,7 +259,7 @@ class Drift(Drawable, LineTable):
         first = next(iter(self.periods.decompositions.values()))
         words = {"previous": "the period before", "first": "the first period"}
         mark = f", {first._mark}" if first._mark else ""
-        which = words.get(str(self.baseline), f"period {plain(self.baseline)}")
+        which = words.get(str(self.baseline), f"period {write_plain(self.baseline)}")
         return f"{first.loss!s} loss, changes from {which}{mark}"
 
     def _footer(self) -> list[str]:
@@ -321,7 +321,7 @@ def _combine_ends(after: TermBracket, before: TermBracket, z: float) -> tuple[fl
 _FAR = 38.5
 
 
-def _pvalue(after: TermBracket, before: TermBracket) -> float:
+def _find_pvalue(after: TermBracket, before: TermBracket) -> float:
     """One minus the confidence at which the interval reaches 0, by bisection."""
     low, high = _combine_ends(after, before, 0.0)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -347,6 +347,8 @@ def _pair_periods(labels: Sequence[Any], baseline: Any) -> list[tuple[Any, Any]]
         bases = labels[:-1] if baseline == "previous" else [labels[0]] * (len(labels) - 1)
         return list(zip(labels[1:], bases, strict=True))
     if baseline not in labels:
-        rule = f"baseline must be one of {', '.join(Drift.BASELINES)}, or a period: {listed(map(plain, labels))}"
-        refuse(rule, plain(baseline), "Write a period as in `periods`.")
+        rule = (
+            f"baseline must be one of {', '.join(Drift.BASELINES)}, or a period: {abbreviate(map(write_plain, labels))}"
+        )
+        refuse(rule, write_plain(baseline), "Write a period as in `periods`.")
     return [(label, baseline) for label in labels if label != baseline]

@@ -1,4 +1,4 @@
-"""Passes over the data in its engine: rows become sums, and bad values are refused by name."""
+"""Passes over the data in its engine: rows are summed, and columns with bad values are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import listed, plain, refuse
+from scoreprism._core.checks import abbreviate, refuse, write_plain
 from scoreprism._core.simplex import FloatArray
 from scoreprism._spelling import mark
 from scoreprism.exceptions import LabelError
@@ -46,7 +46,7 @@ from scoreprism.scale._sums_file import WEIGHTS
 
 #: Segments × periods × folds; more than this means a column of identifiers.
 MOST_GROUPS = 20_000
-#: First rows that are looked at: many distinct scores among them make counting all needless.
+#: First rows that are examined: if they have many distinct scores, counting all rows is needless.
 _HEAD = 20_000
 #: First rows in which groups are counted.
 _LOOKED = 100_000
@@ -136,9 +136,9 @@ def _flag_rows(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFr
 
 
 def _group(rows: nw.LazyFrame[Any], scan: Scan, *, exact: bool) -> nw.LazyFrame[Any]:
-    """The one group-by: arithmetic first, then plain sums, the only ones Dask has."""
+    """The group-by: arithmetic first, then plain sums, as Dask has no others."""
     settings, score = scan.settings, nw.col("law0")
-    columns, sums = _loss_columns(scan, exact=exact)
+    columns, sums = _build_loss_columns(scan, exact=exact)
     if not exact:
         rows = with_root(rows, "law0")
     if columns:
@@ -176,7 +176,7 @@ def _build_key(scan: Scan, *, exact: bool) -> nw.Expr:
     return key if exact else key.cast(nw.Int64)
 
 
-def _loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[str, nw.Expr]]:
+def _build_loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr], dict[str, nw.Expr]]:
     """Losses as columns, one logarithm per row and level; then their first and second moments."""
     if exact and len(scan.laws) == 1:
         return {}, {}  # the loss of a distinct score is the same in all of its rows
@@ -241,26 +241,26 @@ def _make_sums(table: dict[str, NDArray[Any]], scan: Scan, *, exact: bool) -> Su
     settings, roles = scan.settings, scan.roles
     absent = table["key"] == _ABSENT
     n_absent = int(table["n"][absent].sum())
-    kept = {name: column[~absent] for name, column in table.items()}
-    folds = kept["fold"].tolist() if roles.fold is not None else [None] * kept["n"].size
+    present = {name: column[~absent] for name, column in table.items()}
+    folds = present["fold"].tolist() if roles.fold is not None else [None] * present["n"].size
     return Sums.from_groups(
         settings,
         exact=exact,
-        segments=read_segments(kept, roles.key_names, roles.period),
+        segments=read_segments(present, roles.key_names, roles.period),
         folds=[write_label(fold) for fold in folds],
-        columns=_fill_columns(kept, settings),
+        columns=_fill_columns(present, settings),
         absent=n_absent,
     )
 
 
-def _fill_columns(kept: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
+def _fill_columns(table: dict[str, NDArray[Any]], settings: Settings) -> dict[str, FloatArray]:
     """The columns of sums: those of the engine, and those that follow from them without weights."""
     columns: dict[str, FloatArray] = {
-        "key": kept["key"].astype(np.float64),
-        "y": (kept["y"] == 1).astype(np.float64),
-        "n": kept["n"].astype(np.float64),
+        "key": table["key"].astype(np.float64),
+        "y": (table["y"] == 1).astype(np.float64),
+        "n": table["n"].astype(np.float64),
     }
-    for name, values in kept.items():
+    for name, values in table.items():
         if name.startswith("sum_"):
             columns[name.removeprefix("sum_")] = values.astype(np.float64)
         elif name.startswith("zero") or name in ("lo", "hi"):
@@ -336,9 +336,9 @@ def refuse_empty(absent: int) -> NoReturn:
 
 
 def require_few_groups(sums: Sums) -> None:
-    """Refuse more segments, periods and folds than anyone can look at."""
-    given = len(sums.folds) if sums.settings.fold_hash is None else 1
-    _require_few(len(sums.segments) * given, sums.settings)
+    """Refuse more segments, periods and folds than can be of use."""
+    folds = len(sums.folds) if sums.settings.fold_hash is None else 1
+    _require_few(len(sums.segments) * folds, sums.settings)
 
 
 def _require_few(groups: int, settings: Settings) -> None:
@@ -384,12 +384,12 @@ def _explain(total: int, scan: Scan) -> NoReturn:
     if roles.fold is not None:
         refuse_missing_folds(scan.frame.select(v=nw.col(roles.fold)), scan.schema[roles.fold], settings, total)
     labels = scan.frame.select(y=code_outcome(roles, scan.schema[roles.target]), v=nw.col(roles.target))
-    count, shown = count_wrong(labels, is_outcome())
+    count, examples = count_wrong(labels, is_outcome())
     rule = f"`target` {settings.target!r} must be 0 or 1 (or −1 or 1, or boolean) in every row"
     if roles.pos_label is not None:
         rule = f"`target` {settings.target!r} must not be missing"
-    remedy = "Drop rows without an outcome." if shown == ["missing"] else "Pass `pos_label`= for other labels."
-    refuse(rule, f"{listed(shown)} in {count:,} of {total:,} rows", remedy, LabelError)
+    remedy = "Drop rows without an outcome." if examples == ["missing"] else "Pass `pos_label`= for other labels."
+    refuse(rule, f"{abbreviate(examples)} in {count:,} of {total:,} rows", remedy, LabelError)
 
 
 def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[str]]:
@@ -398,22 +398,22 @@ def count_wrong(column: nw.LazyFrame[Any], holds: nw.Expr) -> tuple[int, list[st
     wrong = column.with_columns(fine=fine).filter(nw.col("fine") == 0).select("v")
     count = int(fetch(wrong.select(n=nw.len()))["n"][0])
     sample = [read_label(value) for value in fetch(wrong.head(1000))["v"].tolist()] if count else []
-    return count, list(dict.fromkeys("missing" if value is None else plain(value) for value in sample))
+    return count, list(dict.fromkeys("missing" if value is None else write_plain(value) for value in sample))
 
 
 def refuse_outside(values: nw.LazyFrame[Any], role: str, name: str, total: int) -> None:
     """Refuse values of a column ``v`` that are not probabilities, or not weights."""
     most = MOST_WEIGHT if role == "sample_weight" else 1.0
-    count, shown = count_wrong(values, (nw.col("v") >= 0.0) & (nw.col("v") <= most))
+    count, examples = count_wrong(values, (nw.col("v") >= 0.0) & (nw.col("v") <= most))
     if not count:
         return
-    ordered = sorted(shown, key=lambda value: math.inf if value == "missing" else float(value))
-    got = f"{listed(ordered)} in {count:,} of {total:,} rows"
+    ordered = sorted(examples, key=lambda value: math.inf if value == "missing" else float(value))
+    got = f"{abbreviate(ordered)} in {count:,} of {total:,} rows"
     if role == "sample_weight":
         rule = f"`sample_weight` {name!r} must be from 0 to {MOST_WEIGHT:.0e}, whose fourth power can be summed"
         refuse(rule, got, "Drop these rows, or multiply all weights by the same number.")
     remedy = "If these are percentages, divide by 100; logits go through a sigmoid or a softmax first."
-    remedy = "Drop these rows, or fill them." if shown == ["missing"] else remedy
+    remedy = "Drop these rows, or fill them." if examples == ["missing"] else remedy
     refuse(f"{mark(role)} {name!r} must hold probabilities from 0 to 1", got, remedy)
 
 

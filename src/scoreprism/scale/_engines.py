@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_choice, refuse
-from scoreprism._core.source_files import SEPARATORS, doubt_about, find_files, hive, hive_root, verify_files
+from scoreprism._core.source_files import (
+    SEPARATORS,
+    doubt_file,
+    find_files,
+    find_hive_root,
+    read_hive_columns,
+    verify_files,
+)
 from scoreprism._findings.finding import Finding, announce
 from scoreprism.exceptions import InputError, ScoreprismError
 
@@ -42,7 +49,7 @@ class Engine:
     scan: Callable[[list[str], str], Any] | None  # opens files of a format; None: only frames are taken
 
     def require(self) -> Any:
-        """Import the module, or say what to install."""
+        """Import the module, or raise an error that says what to install."""
         try:
             return importlib.import_module(self.module)
         except ImportError as error:
@@ -58,13 +65,15 @@ def _scan_polars(paths: list[str], kind: str) -> Any:
     import polars as pl
 
     if kind == "parquet":
-        return pl.scan_parquet(paths, glob=False, hive_partitioning=hive(paths[0]) != {})
+        return pl.scan_parquet(paths, glob=False, hive_partitioning=read_hive_columns(paths[0]) != {})
     return pl.scan_csv(paths, separator=SEPARATORS[kind], glob=False, infer_schema_length=_GUESSED)
 
 
 def _scan_duckdb(paths: list[str], kind: str) -> Any:
     _require_parquet("duckdb", kind)
-    return _open_duckdb().read_parquet([glob.escape(path) for path in paths], hive_partitioning=hive(paths[0]) != {})
+    return _open_duckdb().read_parquet(
+        [glob.escape(path) for path in paths], hive_partitioning=read_hive_columns(paths[0]) != {}
+    )
 
 
 @cache
@@ -92,7 +101,7 @@ def _scan_spark(paths: list[str], kind: str) -> Any:
     paths = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - Java keeps the folder it was started in
     escaped = [re.sub(r"([\[\]{}*?\\])", r"\\\1", path) for path in paths]
     if kind == "parquet":
-        root = hive_root(paths)
+        root = find_hive_root(paths)
         reader = session.read if root is None else session.read.option("basePath", root)
         return reader.parquet(*escaped)
     return session.read.csv(escaped, header=True, inferSchema=True, sep=SEPARATORS[kind])
@@ -109,9 +118,9 @@ def _open_spark() -> Any:
             "no java on the path and no JAVA_HOME",
             "Install Java 17 or newer, or use `engine`='polars'.",
         )
-    given, builder = SparkConf(), SparkSession.builder
+    configured, builder = SparkConf(), SparkSession.builder
     for name, value in _SPARK.items():
-        if not given.contains(name):
+        if not configured.contains(name):
             builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -201,7 +210,7 @@ def open_files(engine: Engine, paths: list[str], kind: str, whole: list[str] | N
     with translate_errors(
         "files must be readable by the engine", "Check the files, or read them with it and pass the frame."
     ):
-        doubts = {path: doubt for path in paths if (doubt := doubt_about(path, kind))}
+        doubts = {path: doubt for path in paths if (doubt := doubt_file(path, kind))}
         frame = _cast_folder_names(engine.scan(paths, kind), whole or paths)
         wrap(frame).collect_schema()
     for path, doubt in doubts.items():
@@ -211,10 +220,10 @@ def open_files(engine: Engine, paths: list[str], kind: str, whole: list[str] | N
 
 def _cast_folder_names(frame: Any, paths: list[str]) -> Any:
     """Give columns that are folder names the same types in every engine: whole numbers, otherwise text."""
-    names = hive(paths[0])
+    names = read_hive_columns(paths[0])
     if not names:
         return frame
-    values = {name: {hive(path).get(name, "") for path in paths} for name in names}
+    values = {name: {read_hive_columns(path).get(name, "") for path in paths} for name in names}
     numbers = {name: all(re.fullmatch(r"-?\d{1,18}", value) for value in texts) for name, texts in values.items()}
     cast = {name: nw.col(name).cast(nw.Int64 if whole else nw.String) for name, whole in numbers.items()}
     return wrap(frame).with_columns(**cast).to_native()

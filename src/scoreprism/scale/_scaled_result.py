@@ -21,9 +21,9 @@ from scoreprism.scale._sums_to_sample import Lines, bound_quantisation
 if TYPE_CHECKING:
     from scoreprism.scale._sums import Sums
 
-#: From this share of a standard error on, a quantisation error matters, and no advice is given.
+#: From this share of a standard error on, a quantisation error suppresses advice on reliability.
 _COARSE = 0.5
-#: Attributes that hold decompositions of their own.
+#: Attributes that hold further decompositions.
 _PARTS = ("segments", "periods")
 
 
@@ -37,12 +37,12 @@ class ScaledDecomposition(Decomposition):
     Attributes
     ----------
     quantisation_error : float
-        Bound of what evaluating C on cells instead of at every score did to its loss, and so to the reliability; 0 if
-        every distinct score has its own line. It holds where the loss of C, as a function of the score, has a third
-        derivative of one sign within each cell; maps that jump there can exceed it. Half a standard error of it, and
-        the advice says nothing of reliability but that more cells are needed.
+        Bound on the change of the loss of C, and so of the reliability, from evaluating C on cells instead of at
+        scores; 0 if every distinct score has its own line. It holds where the loss of C, as a function of the score,
+        has a third derivative of one sign within each cell; maps that jump there can exceed it. From half a standard
+        error on, the advice on reliability is only that more cells are needed.
     segments, periods : SegmentDecompositions or None
-        One decomposition per segment and per period, by laws of their own.
+        One decomposition per segment and per period, each with its own C.
     sums : Sums
         The sums.
 
@@ -79,7 +79,7 @@ class ScaledDecomposition(Decomposition):
 
     @property
     def splits_the_rest(self) -> str:
-        """The argument that would split the rest into model and data."""
+        """The argument that would split the remaining loss into grouping and irreducible loss."""
         return "q"
 
     def drift(self, baseline: Any = "previous") -> Drift:
@@ -107,7 +107,7 @@ class ScaledDecomposition(Decomposition):
         Returns
         -------
         dict
-            What `Decomposition.to_dict` gives, and under ``"scale"`` the quantisation error, segments and periods.
+            The content of `Decomposition.to_dict`, and under ``"scale"`` the quantisation error, segments and periods.
         """
         return {**super().to_dict(), SCALE: self._scale()}
 
@@ -170,7 +170,7 @@ class ClassDecomposition(ScaledDecomposition):
     rows_in_all : int
         Rows of the data; ``n`` of them were used.
     risk_in_all : float
-        Mean loss of the prediction over all rows, whatever was sampled.
+        Mean loss of the prediction over all rows, not only the sampled ones.
     risk_std_error : float
         Its standard error.
     passes : int
@@ -231,7 +231,7 @@ class ClassDecomposition(ScaledDecomposition):
 
 
 class SumChain(Chain):
-    """A chain fitted to sums: its decompositions say what summing by cell did to them."""
+    """A chain fitted to sums, whose decompositions bound the effect of summing by cell."""
 
     sums: Sums
     lines: Lines
@@ -239,7 +239,7 @@ class SumChain(Chain):
 
     @classmethod
     def of_sums(cls, sums: Sums, lines: Lines, chain: Chain) -> Self:
-        """The chain of `fit_sums`, with what it was fitted to."""
+        """The chain of `fit_sums`, with the sums it was fitted to."""
         fitted: Any = cls.of(chain.sample, chain.levels, chain.terms, findings=chain.findings, fit=chain.fit)
         fitted.sums, fitted.lines = sums, lines
         return cast("Self", fitted)
@@ -253,8 +253,8 @@ class SumChain(Chain):
             refuse(
                 "`clip` must be that of the sums", f"{clip!r} and {summed!r}", "Leave it out, or sum the rows again."
             )
-        found = super().decompose(loss, form, clip=summed if clip is None else clip)
-        return cast("ScaledDecomposition", found)
+        decomposition = super().decompose(loss, form, clip=summed if clip is None else clip)
+        return cast("ScaledDecomposition", decomposition)
 
     def decompose_at(
         self, loss: ProperLoss, form: str, clip: float | None, floor: float | None = None
@@ -288,7 +288,7 @@ class SumChain(Chain):
 
 
 def _find_quantisation(result: Decomposition, error: float) -> Finding:
-    """How far summing by cell moved the terms; a doubt if cells are too coarse."""
+    """Bound on the effect of summing by cell, and a doubt if cells are too coarse."""
     least = min(result.std_error.values(), default=math.nan)
     is_coarse = error > _COARSE * result.std_error[result.names[0]] > 0.0
     kind, level = ("cells_too_coarse", 1) if is_coarse else ("quantised", None)

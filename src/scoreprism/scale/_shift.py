@@ -1,4 +1,4 @@
-"""Why a loss changed between periods: other scores or another P(Y | S); and what a map of the baseline loses now."""
+"""Why a loss changed between periods: other scores or another P(Y | S); and what the baseline's map loses now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_confidence
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
-from scoreprism._document.result import Drawable, TermTable
+from scoreprism._document.result import TermTable
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_percent
 from scoreprism._fitting.fitted_laws import CellFits
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Most strata of the baseline's scores, and fewest of its rows in each.
 STRATA, STRATUM_ROWS = 200, 30
-#: Share of scores beyond those of the baseline from which on a finding says so.
+#: Share of scores beyond those of the baseline from which a finding reports it.
 UNREACHED = 0.005
 
 
@@ -38,7 +38,7 @@ class LineTable(TermTable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shifts(Drawable, LineTable):
+class Shifts(LineTable):
     """
     Parts of a change between periods, each with an interval: a line for each period and part.
 
@@ -244,7 +244,7 @@ def _find_loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tupl
     if summed is None or clip is None:
         return own
     is_beyond = find_beyond(sums, clip)
-    a, b, d = (np.where(is_beyond, mine, theirs) for mine, theirs in zip(own, summed, strict=True))
+    a, b, d = (np.where(is_beyond, at_score, by_engine) for at_score, by_engine in zip(own, summed, strict=True))
     return a, b, d
 
 

@@ -1,4 +1,4 @@
-"""Sums of rows that can be added, kept and decomposed: the whole, each segment and each period."""
+"""Sums of rows that can be added, stored and decomposed: the whole, each segment and each period."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from scoreprism._core.checks import listed, parse_choice, parse_random_state, plain, refuse
-from scoreprism._core.labels import key_order
+from scoreprism._core.checks import abbreviate, parse_choice, parse_random_state, refuse, write_plain
+from scoreprism._core.labels import sort_key
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._document.result import Result
 from scoreprism._fitting.chain_fit import parse_loss
-from scoreprism._fitting.learners import ForeignMap, parse_calibrator
+from scoreprism._fitting.parse_learners import ForeignMap, parse_calibrator
 from scoreprism._kernels.term_intervals import FORMS
 from scoreprism._sample.fit_rows import FitRows, warn_of_reversed_scores
 from scoreprism.losses import ProperLoss
@@ -29,7 +30,7 @@ _ENDS = {"lo": np.minimum, "hi": np.maximum}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sums:
+class Sums(Result):
     """
     The sums of some rows, by score, outcome, fold, segment and period.
 
@@ -39,13 +40,13 @@ class Sums:
     Attributes
     ----------
     settings : Settings
-        What was read and how.
+        Columns that were read, cells and losses.
     exact : bool
-        Whether lines are distinct scores; else they are cells.
+        Whether lines are distinct scores; otherwise they are cells.
     segments : tuple of tuple
         Values of ``settings.keys`` for each segment and period.
     folds : tuple
-        Labels of folds; ``(None,)`` where they are drawn when laws are fitted.
+        Labels of folds; ``(None,)`` if they are drawn when C is fitted.
     table : dict of str to array
         The sums, a line for each combination that occurs.
     absent : int
@@ -126,12 +127,39 @@ class Sums:
         """Periods in order; empty without a time column."""
         if self.settings.time is None:
             return ()
-        return tuple(sorted({key[-1] for key in self.segments}, key=key_order))
+        return tuple(sorted({key[-1] for key in self.segments}, key=sort_key))
 
     def __repr__(self) -> str:
         what = "distinct scores" if self.exact else "cells"
         keys = f", {len(self.segments)} segments" if self.settings.keys else ""
         return f"{type(self).__name__}({self.n} rows, {self.n_keys} {what}{keys})"
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """A row for each segment and period: rows, weight, events, mean score and summed losses."""
+        table, place = self.table, self.table["segment"].astype(np.intp)
+
+        def add_up(values: FloatArray) -> FloatArray:
+            return np.bincount(place, values, len(self.segments)).astype(np.float64)
+
+        weight, total = table["w"], add_up(table["w"])
+        score = weight * table["key"] if self.exact else table["s"]
+        numbers: dict[str, list[Any]] = {
+            "rows": add_up(table["n"]).astype(np.intp).tolist(),
+            "weight": total.tolist(),
+            "events": add_up(weight * table["y"]).tolist(),
+            "mean_score": (add_up(score) / total).tolist(),
+        }
+        for i, loss in enumerate(self.settings.losses):
+            losses = _sum_loss(self, i, loss)
+            numbers |= {} if losses is None else {f"sum_{loss}": add_up(losses).tolist()}
+        labels = {
+            f"{name}_segment" if name in numbers else name: [key[i] for key in self.segments]
+            for i, name in enumerate(self.settings.keys)
+        }
+        return labels | numbers
+
+    def _title(self) -> str:
+        return "Sums of " + repr(self).partition("(")[2].rstrip(")")
 
     # ── addition ────────────────────────────────────────────────────────────────────────────────────
 
@@ -167,7 +195,7 @@ class Sums:
         Returns
         -------
         Sums
-            Itself, if it is by cell already.
+            The same object, if rows are summed by cell already.
         """
         if not self.exact:
             return self
@@ -206,8 +234,8 @@ class Sums:
         places = {keys.index(parse_choice(name, keys, "a segment column")): value for name, value in labels.items()}
         codes = [i for i, key in enumerate(self.segments) if all(key[j] == value for j, value in places.items())]
         if not codes:
-            known = {keys[j]: listed(dict.fromkeys(plain(key[j]) for key in self.segments)) for j in places}
-            got = ", ".join(f"{name}={plain(value)}" for name, value in labels.items())
+            known = {keys[j]: abbreviate(dict.fromkeys(write_plain(key[j]) for key in self.segments)) for j in places}
+            got = ", ".join(f"{name}={write_plain(value)}" for name, value in labels.items())
             has = "; ".join(f"{name}: {values}" for name, values in known.items())
             refuse("labels must be those of some rows", got, f"There are {has}.")
         mask = np.isin(self.table["segment"], codes)
@@ -241,16 +269,21 @@ class Sums:
         """
         return write_sums(self)
 
-    def to_json(self) -> str:
+    def to_json(self, indent: int | None = None) -> str:
         """
         The sums as strict JSON.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces per level, for people.
 
         Returns
         -------
         str
             Text that `from_json` reads, to the last bit.
         """
-        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, indent=indent)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -282,13 +315,13 @@ class Sums:
         floor: float | None = None,
     ) -> ScaledDecomposition:
         """
-        Fit the laws to the sums, and decompose one loss by them.
+        Fit C to the sums, and decompose one loss.
 
         Parameters
         ----------
         loss : str or ProperLoss, default="log"
             The loss. Losses that were not summed are evaluated at the scores of the lines; with `q` or `latent` only
-            summed ones are known. ``d.chain.decompose("brier")`` gives the next one by the same laws.
+            summed ones are known. ``d.chain.decompose("brier")`` decomposes another loss with the same C.
         calibrator, cv, form, random_state : object
             As for `scoreprism.scale.decompose`.
         floor : float, optional
@@ -306,7 +339,7 @@ class Sums:
         _warn_of_order(self)
         for kind, place in self.settings.parts.items():
             names = self.settings.keys[place]
-            labels = sorted({key[place] for key in self.segments}, key=key_order)
+            labels = sorted({key[place] for key in self.segments}, key=sort_key)
             parts = {label: dict(zip(names, label, strict=True)) for label in labels}
 
             def fit(part: dict[str, Any], options: Options = options) -> ScaledDecomposition:
@@ -326,7 +359,7 @@ class Sums:
         loss : str or ProperLoss, default="log"
             The loss.
         **options : object
-            What `decompose` takes.
+            Options of `decompose`.
 
         Returns
         -------
@@ -373,7 +406,7 @@ def _decompose(sums: Sums, options: Options) -> ScaledDecomposition:
 
 def code_labels(labels: Sequence[Any]) -> tuple[list[Any], IntArray]:
     """Sort the distinct labels, and code each label by its place."""
-    names = sorted(set(labels), key=key_order)
+    names = sorted(set(labels), key=sort_key)
     place = {name: i for i, name in enumerate(names)}
     return names, np.fromiter((place[label] for label in labels), dtype=np.intp, count=len(labels))
 
@@ -389,6 +422,22 @@ def _merge(table: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         name: column[starts] if name in KEYS else _ENDS.get(name, np.add).reduceat(column, starts)
         for name, column in ordered.items()
     }
+
+
+def _sum_loss(sums: Sums, index: int, loss: ProperLoss) -> FloatArray | None:
+    """The loss of the score summed over each line; None where cells hold no sums of it."""
+    table, settings = sums.table, sums.settings
+    y = table["y"].astype(np.intp)
+
+    def evaluate(score: FloatArray) -> FloatArray:
+        return loss.evaluate(score if settings.clip is None else clip_law(score, settings.clip), y)
+
+    if sums.exact:
+        return table["w"] * evaluate(table["key"])
+    if f"a{index}0" not in table:
+        return None
+    is_infinite = np.isinf(evaluate(table["lo"])) | np.isinf(evaluate(table["hi"]))  # those are in no sum
+    return np.where(is_infinite, np.inf, table[f"a{index}0"])
 
 
 def _sum_losses(

@@ -1,4 +1,4 @@
-"""Files of sums: strict JSON, read back to the last bit and checked for what no sums can hold."""
+"""Files of sums: strict JSON, read back to the last bit and checked for impossible contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From sums to a sample and its chain: folds drawn or given, laws fitted to cells, losses from the engine."""
+"""From sums to a sample and its chain: folds drawn or read, laws fitted to cells, losses from the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scoreprism._fitting.candidates import Pooling
 from scoreprism._fitting.chain_fit import PARTITIONS, ChainFit
 from scoreprism._fitting.crossfit import no_crossfit
 from scoreprism._fitting.fitted_laws import ScoreCells
-from scoreprism._fitting.learners import MapLearner
+from scoreprism._fitting.parse_learners import MapLearner
 from scoreprism._sample.cells import Cells, LossSums
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import Level
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """How laws are fitted to sums, parsed."""
+    """Parsed options of the fit to sums."""
 
     loss: ProperLoss
     maps: Sequence[MapLearner]  # candidates for C
@@ -80,7 +80,7 @@ def _find_lone_fold(share: FloatArray, codes: IntArray) -> int | None:
     return outside.index(True) if any(outside) else None
 
 
-#: Draws before giving up on folds with both outcomes outside of each.
+#: Attempts to draw folds with both outcomes outside of each.
 _DRAWS = 100
 
 
@@ -257,16 +257,16 @@ def bound_quantisation(sums: Sums, lines: Lines, chain: Chain, loss: ProperLoss,
     if not wide.any():
         return 0.0
 
-    def half(law: FloatArray, some: NDArray[np.bool_]) -> float:
-        kept = law[some] if clip is None else clip_law(law[some], clip)
-        value = loss.evaluate(kept, chain.sample.y[some])
+    def sum_side(law: FloatArray, some: NDArray[np.bool_]) -> float:
+        clipped = law[some] if clip is None else clip_law(law[some], clip)
+        value = loss.evaluate(clipped, chain.sample.y[some])
         parts = np.bincount(lines.group[some], lines.side[some] * weight[some] * value)
         return float(np.abs(parts).sum() / weight.sum())
 
-    error = half(chain.levels[1].law, wide)
+    error = sum_side(chain.levels[1].law, wide)
     if clip is None or sums.settings.clip is not None:
         return error
-    return error + half(lines.score, wide & find_beyond(sums, clip)[lines.group])
+    return error + sum_side(lines.score, wide & find_beyond(sums, clip)[lines.group])
 
 
 def _find_origins(sums: Sums, options: Options) -> tuple[Finding, ...]:

@@ -22,7 +22,9 @@ class Reduction(Part):
 
     def __call__(self, table: FloatArray) -> FloatArray:
         eta = np.tile(self.weights[-1], (table.shape[0], 1))
-        for column, weights in zip(table.T, self.weights[:-1], strict=True):  # the same bits in any company
+        for column, weights in zip(
+            table.T, self.weights[:-1], strict=True
+        ):  # the result of a row does not depend on the others
             eta += column[:, None] * weights
         return eta[:, 0] if eta.shape[1] == 1 else eta
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import SUM_TOLERANCE, is_law, listed, parse_numbers, refuse, refuse_law
+from scoreprism._core.checks import SUM_TOLERANCE, abbreviate, is_law, parse_numbers, refuse, refuse_law
 from scoreprism._core.frames import column_names, unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
@@ -93,8 +93,8 @@ def check_column_names(scores: ArrayLike, classes: NDArray[Any]) -> None:
     if len(names) > 1 and sorted(names) == sorted(labels) and names != labels:
         refuse(
             "columns named after the labels must be in sorted order of the labels",
-            f"the columns {listed(names)}",
-            f"Pass scores[[{listed(map(repr, labels))}]].",
+            f"the columns {abbreviate(names)}",
+            f"Pass scores[[{abbreviate(map(repr, labels))}]].",
         )
 
 
@@ -125,8 +125,8 @@ def class_labels(y: ArrayLike, who: str) -> NDArray[Any]:
         refuse(
             f"{who} requires y to be passed, but the target y is None", "None", "Pass the outcomes of the scored rows."
         )
-    given = unwrap(y)
-    values = np.asarray(given.values) if given.backend is None and not isinstance(y, (list, tuple)) else given.values
+    column = unwrap(y)
+    values = np.asarray(column.values) if column.backend is None and not isinstance(y, (list, tuple)) else column.values
     if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1:
         message = "A column-vector y was passed when a 1d array was expected. Pass y.ravel()."
         warnings.warn(message, DataConversionWarning, stacklevel=3)

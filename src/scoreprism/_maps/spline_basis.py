@@ -81,7 +81,7 @@ class Basis:
         breaks = first + self.width * np.arange(pieces.shape[0] + 1)
         if not tails:
             breaks[-1] = self.right
-        if (np.diff(beta) >= 0).all():  # rounding may not undo what coefficients promise
+        if (np.diff(beta) >= 0).all():  # rounding must not break the order of the coefficients
             pieces = np.maximum.accumulate(pieces.ravel()).reshape(pieces.shape)
         return Cubics(breaks, pieces, "linear" if tails else "constant")
 
@@ -215,7 +215,7 @@ def fit_penalised(
     """
     Penalised spline under linear constraints: least squares, or constrained IRLS for the logit link.
 
-    Solves local problems until they stand still, halving steps that raise the penalised deviance. With "gcv" or
+    Solves local problems until convergence, halving steps that raise the penalised deviance. With "gcv" or
     "reml", λ is chosen anew in each of the first steps and then kept.
     """
     unit = float(np.trace(local_problem(cells, beta, link).curvature)) / float(np.trace(penalty))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import Partitions
-from scoreprism._learners.members import foreign_law
+from scoreprism._learners.members import predict_foreign
 from scoreprism._maps.parts import Map
 from scoreprism._sample.batch import Batch
 from scoreprism._sample.fit_rows import FitRows
@@ -47,7 +47,7 @@ class OwnMap:
 
     def share(self, data: FitRows) -> OwnMap:
         """With what the folds of one data set share."""
-        return OwnMap(self.name, self.calibrator._shared(data))
+        return OwnMap(self.name, self.calibrator._share_choices(data))
 
     def fit(self, data: FitRows) -> Map:
         """The map fitted on some rows."""
@@ -75,7 +75,7 @@ class ForeignMap:
     def fit(self, data: FitRows) -> Map:
         """The classifier fitted on some rows, as a map."""
         fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
-        return lambda score: foreign_law(fitted, _columns(score), data.k, data.codes.shape[0])
+        return lambda score: predict_foreign(fitted, _columns(score), data.k, data.codes.shape[0])
 
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """Fitted to rows, one training set after the other; evaluated at the centers."""
@@ -129,7 +129,7 @@ def fit_foreign(
         return _fit(fitted, table, codes, weight)
     except (ScoreprismError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever another maker's code raises is told in our words
+    except Exception as error:  # noqa: BLE001 - any error of a foreign estimator becomes an InputError
         refuse(
             f"{type(estimator).__name__} must be able to learn from these features",
             f"its own error: {error}",
@@ -178,37 +178,37 @@ AUTOMATIC = ("auto", "flexible")
 
 
 def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
-    """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of one's own."""
+    """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of the user."""
     if isinstance(calibrator, str) and calibrator in AUTOMATIC:
         chosen = [one for one in DIAGNOSIS[k == 2] if k <= one.most_classes]
     elif isinstance(calibrator, SelectedCalibrator) or (isinstance(calibrator, str) and calibrator == "selected"):
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
-        chosen = [one._parsed() for one in chooser.named_candidates(k).values()]
+        chosen = [one._parse_parameters() for one in chooser.named_candidates(k).values()]
         if isinstance(chooser.candidates, str) and chooser.candidates == "auto":
             chosen = [one for one in chosen if one.name != "identity"]  # for deployment only
     elif isinstance(calibrator, str):
         chosen = [get_calibrator(parse_choice(calibrator, (*AUTOMATIC, *CALIBRATORS), "calibrator"))]
     elif isinstance(calibrator, Calibrator):
-        chosen = [calibrator._parsed()]
+        chosen = [calibrator._parse_parameters()]
     else:
         return [ForeignMap(type(calibrator).__name__, _classifier(calibrator, "calibrator", CALIBRATORS))]
     for one in chosen:
         if k > 2 and not one.multiclass:
             remedy = f"Use OneVsRestCalibrator({type(one).__name__}()), or leave it out."
             refuse(f"`calibrator` must take {k} classes", one.name, remedy)
-    named: list[MapLearner] = []
+    candidates: list[MapLearner] = []
     for one in chosen:
-        twins = sum(1 for other in named if other.name.partition(" ")[0] == one.name)
+        twins = sum(1 for other in candidates if other.name.partition(" ")[0] == one.name)
         name = one.name if not twins else f"{one.name} {twins + 1}"
-        named.append(OwnMap(name, clone(one).set_params(kind="probability")))
+        candidates.append(OwnMap(name, clone(one).set_params(kind="probability")))
     if k > 2 and isinstance(calibrator, str) and calibrator in AUTOMATIC:
         more = [ShiftLearner(), *([BoostLearner()] if calibrator == "flexible" else [])]
-        return [*named, *more]  # type: ignore[list-item]
-    return named
+        return [*candidates, *more]  # type: ignore[list-item]
+    return candidates
 
 
 def _classifier(value: object, name: str, table: dict[str, Any]) -> Any:
-    """Anything that can be cloned, fitted and asked for probabilities."""
+    """Parse a classifier: anything that can be cloned and fitted and predicts probabilities."""
     rule = f"{mark(name)} must be one of {', '.join(table)}, or a classifier with fit and predict_proba"
     if isinstance(value, type):
         refuse(rule, f"the class {value.__name__}", f"Pass {value.__name__}().")

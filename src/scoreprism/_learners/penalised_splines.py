@@ -14,7 +14,7 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.kernel_regression import Kernel, kernel_estimate, linear_bins
 from scoreprism._kernels.logistic import find_separation
 from scoreprism._maps.binary_map import BinaryMap, Chart
-from scoreprism._maps.splines import Basis, Constraint, FitPoints, SplineFit, fit_penalised, rising_line
+from scoreprism._maps.spline_basis import Basis, Constraint, FitPoints, SplineFit, fit_penalised, rising_line
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import make_folds
 
@@ -24,7 +24,7 @@ _MANY, _POINTS = 4096, 2048
 _OUTER = (0.005, 0.995)
 
 
-def _outer(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
+def _find_outer_quantiles(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
     """The outer quantiles; of many rows to a 4096th of their range, where that is fine enough."""
     if x.size > _MANY:
         low, bins = float(x.min()), 4096
@@ -57,7 +57,7 @@ class SplineProblem:
     data: FitRows
     shape: Shape
     clip: float  # how far the curve stays from 0 and 1
-    hard: bool = False  # whether that distance was asked for
+    hard: bool = False  # whether the user set that distance
     link: str = "logit"
     k: int = 20  # number of B-splines
     smoothing: str | float = "reml"  # λ, or how it is chosen
@@ -86,7 +86,7 @@ class SplineProblem:
         """Even knots on [0, 1], or between outer quantiles of the logit."""
         if self.space == "probability":
             return Basis(0.0, 1.0, self.k)
-        left, right = _outer(self.x, self.data.weight)
+        left, right = _find_outer_quantiles(self.x, self.data.weight)
         if not right - left > 1e-3 * np.ptp(self.x):
             left, right = float(self.x.min()), float(self.x.max())
         return Basis(left, right, self.k)
@@ -120,7 +120,7 @@ class SplineProblem:
 
     def fit(self) -> SplineFit:
         """The penalised fit, with λ by cross-validation if that was asked for."""
-        return self._fit_points(self.cells, self._cross_validated() if self.smoothing == "cv" else self.smoothing)
+        return self._fit_points(self.cells, self._cross_validate() if self.smoothing == "cv" else self.smoothing)
 
     def _fit_points(self, points: FitPoints, smoothing: str | float) -> SplineFit:
         return fit_penalised(points, self.basis.penalty, smoothing, self.link, self.constraint, self.line)
@@ -128,9 +128,9 @@ class SplineProblem:
     def map(self, beta: FloatArray) -> BinaryMap:
         """The map with these coefficients."""
         curve = self.basis.curve(beta, tails=self.space == "logit")
-        if self.link == "identity" or self.hard:  # a distance that was asked for is kept
+        if self.link == "identity" or self.hard:  # a distance set by the user is exact
             return BinaryMap(self.chart, curve, self.link, clip=self.clip)
-        return BinaryMap(self.chart, curve, self.link).floored(self.data.score, self.clip)
+        return BinaryMap(self.chart, curve, self.link).with_floor(self.data.score, self.clip)
 
     # ── data on points ──────────────────────────────────────────────────────────────────────────────
 
@@ -165,18 +165,18 @@ class SplineProblem:
         joined = [np.concatenate(pair) for pair in zip((points, mass, events), rest, strict=True)]
         return joined[0], joined[1], joined[2]
 
-    def _cross_validated(self) -> float:
+    def _cross_validate(self) -> float:
         """The λ with the smallest pooled out-of-fold loss: log loss for the logit link, squared error otherwise."""
         unit = float(self.cells.weight @ (self.cells.design**2).sum(axis=1)) / float(np.trace(self.basis.penalty))
         tries = unit * 10.0 ** np.arange(-4.0, 5.01, 1.0)
         loss = np.zeros(tries.size)
         for train, test in make_folds(self.cv, self.data, self.random_state):
-            cells, held = self._cells(self.data.part(train), self.x[train]), self.data.part(test)
+            cells, test_rows = self._cells(self.data.part(train), self.x[train]), self.data.part(test)
             design = self.basis.design(self.x[test])
-            weight = np.ones(held.y.size) if held.weight is None else held.weight
+            weight = np.ones(test_rows.y.size) if test_rows.weight is None else test_rows.weight
             for i, smoothing in enumerate(tries):
                 eta = design @ self._fit_points(cells, float(smoothing)).beta
-                rows = np.logaddexp(0.0, eta) - held.y * eta if self.link == "logit" else (held.y - eta) ** 2
+                rows = np.logaddexp(0.0, eta) - test_rows.y * eta if self.link == "logit" else (test_rows.y - eta) ** 2
                 loss[i] += float(weight @ rows)
         return float(tries[int(np.argmin(loss))])
 
