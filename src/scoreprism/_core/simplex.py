@@ -38,6 +38,16 @@ def as_vector(law: FloatArray) -> FloatArray:
     return law if law.ndim == 1 else law[:, 1]
 
 
+def narrow_law(law: FloatArray) -> FloatArray:
+    """Write a two-class law as P(Y=1), contiguous; others stay as they are."""
+    return np.ascontiguousarray(as_vector(law)) if n_classes(law) == 2 else law
+
+
+def as_columns(values: FloatArray) -> FloatArray:
+    """A table with rows first: a vector becomes its only column."""
+    return values[:, None] if values.ndim == 1 else values
+
+
 def unify(laws: Sequence[FloatArray]) -> list[FloatArray]:
     """
     Give several laws of the same classes the same number of dimensions.
@@ -72,14 +82,16 @@ def pick(matrix: FloatArray, y: IntArray) -> FloatArray:
     return matrix[np.arange(n), y]
 
 
-def clip_law(law: FloatArray, distance: float) -> FloatArray:
+def clip_law(law: FloatArray, distance: float | None) -> FloatArray:
     """
-    Keep a law away from the boundary of the simplex: the one clipping policy.
+    Keep a law away from the boundary of the simplex: the one clipping policy. A distance of None clips nothing.
 
     Probabilities below `distance` are raised to it; for K ≥ 3 classes what was added is taken from the
     others in proportion to their excess over `distance`, so that rows still sum to one and rows that
     needed no clipping are returned bit for bit.
     """
+    if distance is None:
+        return law
     if law.ndim == 1:
         return np.clip(law, distance, 1.0 - distance)
     low = (law < distance).any(axis=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from scoreprism._core.checks import parse_choice, refuse
-from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray, as_columns
 from scoreprism._fitting.crossfit import Partitions
 from scoreprism._learners.members import predict_foreign
 from scoreprism._maps.parts import Map
@@ -74,8 +75,8 @@ class ForeignMap:
 
     def fit(self, data: FitRows) -> Map:
         """The classifier fitted on some rows, as a map."""
-        fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
-        return lambda score: predict_foreign(fitted, _columns(score), data.k, data.codes.shape[0])
+        fitted = fit_foreign(self.estimator, as_columns(data.score), data.codes, data.weight, (self.seed,))
+        return lambda score: predict_foreign(fitted, as_columns(score), data.k, data.codes.shape[0])
 
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """Fitted to rows, one training set after the other; evaluated at the centers."""
@@ -101,10 +102,6 @@ def _training_parts(data: FitRows, partitions: Partitions) -> list[FitRows]:
     """The rows of every training set, partition by partition."""
     plans = [partitions.plan(p) for p in range(len(partitions.home))]
     return [data.part(rows) for plan in plans for rows in plan.trains]
-
-
-def _columns(score: FloatArray) -> FloatArray:
-    return score[:, None] if score.ndim == 1 else score
 
 
 #: What helps against a classifier that cannot read its features.
@@ -140,15 +137,26 @@ def fit_foreign(
 def _fit(fitted: Any, table: Any, codes: IntArray, weight: FloatArray | None) -> Any:
     if weight is None:
         return fitted.fit(table, codes)
-    if hasattr(fitted, "steps") and has_fit_parameter(fitted.steps[-1][1], "sample_weight"):
-        return fitted.fit(table, codes, **{f"{fitted.steps[-1][0]}__sample_weight": weight})
-    if not has_fit_parameter(fitted, "sample_weight"):
+    key = find_weight_key(fitted)
+    if key is None:
         refuse(
             "a classifier must take `sample_weight` in fit, where there are weights",
             f"{type(fitted).__name__}, which does not",
             "Use another one, or leave the weights out.",
         )
-    return fitted.fit(table, codes, sample_weight=weight)
+    return fitted.fit(table, codes, **{key: weight})
+
+
+def find_weight_key(estimator: Any) -> str | None:
+    """The argument of ``fit`` that takes sample weights, also at the end of a pipeline and inside a search."""
+    if getattr(estimator, "steps", None):
+        name, last = estimator.steps[-1]
+        inner = find_weight_key(last)
+        return None if inner is None else f"{name}__{inner}"
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    passes_on = any(p.kind is p.VAR_KEYWORD for p in signature(estimator.fit).parameters.values())
+    return find_weight_key(estimator.estimator) if passes_on and hasattr(estimator, "estimator") else None
 
 
 #: A learner of C.

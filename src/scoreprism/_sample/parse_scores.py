@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import SUM_TOLERANCE, abbreviate, is_law, parse_numbers, refuse, refuse_law
-from scoreprism._core.frames import column_names, unwrap
+from scoreprism._core.frames import unwrap
 from scoreprism._core.labels import parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._findings.finding import Finding, announce
@@ -86,9 +87,9 @@ def parse_decision(value: ArrayLike, name: str, n: int) -> FloatArray:
     return values
 
 
-def check_column_names(scores: ArrayLike, classes: NDArray[Any]) -> None:
+def check_column_names(columns: Sequence[Any] | None, classes: NDArray[Any]) -> None:
     """Columns named after the labels must be in their order."""
-    names = [str(name) for name in column_names(scores) or ()]
+    names = [str(name) for name in columns or ()]
     labels = [str(label) for label in classes.tolist()]
     if len(names) > 1 and sorted(names) == sorted(labels) and names != labels:
         refuse(

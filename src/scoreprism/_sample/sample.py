@@ -24,7 +24,7 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
 from scoreprism._core.labels import GivenLaw, code_labels, parse_groups, parse_labels, parse_outcomes
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, narrow_law
 from scoreprism._findings.finding import Finding
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.features import parse_features
@@ -532,9 +532,8 @@ class Sample:
         FitRows
             Scores, outcome codes, and weights that sum to the effective number of rows.
         """
-        law = self.prediction
-        score = np.ascontiguousarray(as_vector(law)) if self.k == 2 else law
-        return FitRows(score, self.y, fitting_weights(self.weight), self.k, self.kind, self._origin)
+        score, weight = narrow_law(self.prediction), fitting_weights(self.weight)
+        return FitRows(score, self.y, weight, self.k, self.kind, self._origin)
 
     def by_given_row(self, values: NDArray[Any], fill: object = np.nan) -> NDArray[Any]:
         """

@@ -18,7 +18,7 @@ from scoreprism._core.checks import is_hard, parse_law, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, require_aligned
 from scoreprism._core.labels import GivenLaw, parse_labels
 from scoreprism._core.numerics import softmax
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, n_classes
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes, narrow_law
 from scoreprism._findings.finding import Finding, announce, collect_findings
 from scoreprism._sample.fit_rows import warn_of_reversed_scores
 from scoreprism._sample.level import Level
@@ -266,8 +266,7 @@ def attach_outcomes(
         first = stages.laws[0]
         require_rows(parse_labels(y_true, "y_true").shape[0], first.values.shape[0], "y_true", first.name)
         sample = Sample.of(y_true, {law.name: law for law in stages.laws}, X, **rows)
-    flat = sample.k == 2
-    laws = {name: np.ascontiguousarray(as_vector(law)) if flat else law for name, law in sample.predictions.items()}
+    laws = {name: narrow_law(law) for name, law in sample.predictions.items()}
     sample = replace(sample, predictions=laws, backend=sample.backend or stages.backend)
     path = StagePath(stages.numbers, sample, stages.findings)
     if stages.sample is None:

@@ -28,7 +28,7 @@ from scoreprism._core.checks import (
     require_rows,
     write_plain,
 )
-from scoreprism._core.frames import unwrap
+from scoreprism._core.frames import column_names, unwrap
 from scoreprism._core.labels import code_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
@@ -207,7 +207,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"shape {table.shape} and the classes {abbreviate(map(write_plain, classes))}",
                 "Pass one column per class that occurs in y, in sorted order of the labels.",
             )
-        check_column_names(scores, classes)
+        check_column_names(column_names(scores), classes)
         warn_of_small_weights(weight)
         self.classes_ = classes
         self.reduction_ = None if narrow else Reduction.fit(table, codes, weight, k)

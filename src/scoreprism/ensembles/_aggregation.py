@@ -159,14 +159,10 @@ class Actions(TermTable):
         dict
             Action → loss, gain, low, high.
         """
-        columns = self._columns()
-        content: dict[str, Any] = encode(
-            {
-                name: {key: columns[key][i] for key in ("loss", "gain", "low", "high")}
-                for i, name in enumerate(self.names)
-            }
-        )
-        return content
+        columns = {key: self._columns()[key] for key in ("loss", "gain", "low", "high")}
+        lines = zip(*columns.values(), strict=True)
+        by_action = {name: dict(zip(columns, line, strict=True)) for name, line in zip(self.names, lines, strict=True)}
+        return encode(by_action)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import refuse
-from scoreprism._core.simplex import ArrayLike, as_matrix, one_hot
+from scoreprism._core.simplex import ArrayLike, as_columns, as_matrix, one_hot
 from scoreprism._document.result import Record
 from scoreprism._findings.wording import write_fixed
 from scoreprism._kernels.term_intervals import Moments, tail
@@ -133,16 +132,14 @@ def averaging_gap(
 
 def measure_gap(ensemble: Ensemble) -> AveragingGap:
     """The gap of a linear pool."""
-    if ensemble.shares is None:
-        refuse("the calibration gap must be that of an average", ensemble.aggregate, "Use `aggregate`='mean'.")
+    assert ensemble.shares is not None  # noqa: S101 - callers have an average
     sample, pooled = ensemble.sample, as_matrix(ensemble.law)
     weight, hit = sample.weight, one_hot(sample.y, sample.k)
     if sample.k == 2:  # one coordinate, as the paper writes it
         pooled, hit = pooled[:, 1:], hit[:, 1:]
     apart = np.zeros(sample.n)
     for share, law in zip(ensemble.shares, ensemble.members, strict=True):
-        columns = law[:, None] if law.ndim == 1 else law
-        apart += share * ((columns - pooled) ** 2).sum(axis=1)
+        apart += share * ((as_columns(law) - pooled) ** 2).sum(axis=1)
     observed = (pooled * (hit - pooled)).sum(axis=1)
     moments = Moments.of(np.stack([observed, apart]), np.empty((0, sample.n)), weight, sample.groups)
     mean = np.average(pooled, axis=0, weights=weight)

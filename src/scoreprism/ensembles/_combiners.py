@@ -28,7 +28,7 @@ from scoreprism._core.workers import limit_threads
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import FitRows, smallest, warn_of_reversed_scores
-from scoreprism._sample.parse_scores import class_labels
+from scoreprism._sample.parse_scores import check_column_names, class_labels
 from scoreprism.ensembles._members import Members, parse_members
 from scoreprism.ensembles._pools import beta_cdf, pool_linearly, require_two
 from scoreprism.exceptions import InfiniteLossError, LabelError
@@ -106,7 +106,7 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         members = _split_columns(scores, classes.size) or parse_members(scores)
         require_rows(labels.shape[0], members.n, "y", "scores")
         _check_classes(members, classes)
-        laws = self._laws(members)[:, used]
+        laws = members.scores[:, used]
         mass = np.ones(used.size) if weight is None else weight[used]
         if classes.size == 2:
             warn_of_reversed_scores(FitRows(laws.mean(axis=0), codes, mass, 2, "probability"), classes)
@@ -137,7 +137,7 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         members = _split_by_width(scores, len(self.member_names_), len(self.classes_)) or parse_members(scores)
         same = self._match_members(members)
         _check_classes(same, self.classes_)
-        return as_matrix(self._law(self._laws(same)))
+        return as_matrix(self._law(same.scores))
 
     def predict(self, scores: ArrayLike) -> NDArray[Any]:
         """
@@ -158,10 +158,6 @@ class Combiner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     # ── the border ──────────────────────────────────────────────────────────────────────────────────
-
-    @staticmethod
-    def _laws(members: Members) -> FloatArray:
-        return members.vectors if members.k == 2 else members.laws
 
     def _match_members(self, members: Members) -> Members:
         """The members in the order of the fit."""
@@ -208,14 +204,7 @@ def _check_classes(members: Members, classes: NDArray[Any]) -> None:
             "Pass one column per class that occurs in y.",
             LabelError,
         )
-    names = [str(label) for label in members.classes or ()]
-    labels = [str(label) for label in classes.tolist()]
-    if names != labels and sorted(names) == sorted(labels):
-        refuse(
-            "columns named after the labels must be in sorted order of the labels",
-            f"the columns {abbreviate(names)}",
-            f"Pass scores[[{abbreviate(map(repr, labels))}]].",
-        )
+    check_column_names(members.classes, classes)
 
 
 def _read_table(scores: Any) -> tuple[FloatArray, tuple[Any, ...] | None] | None:
@@ -349,8 +338,8 @@ class LogPool(Combiner):
         logs = self._logs(laws)
         self.weights_, self.separated_ = _find_exponents(logs, one_hot(codes, k), weight)
         if self.separated_:
-            rows, _, mass = smooth_targets(codes, weight, k)
-            targets = mass.reshape(-1, k) / weight[rows[::k], None]
+            mass = smooth_targets(codes, weight, k)[2]
+            targets = mass.reshape(-1, k) / weight[:, None]
             self.weights_ = _find_exponents(logs, targets, weight)[0]
             announce(Finding("separation", facts={"remedy": "smoothed"}))
 
@@ -498,9 +487,8 @@ def _find_exponents(logs: FloatArray, targets: FloatArray, weight: FloatArray) -
     def evaluate(v: FloatArray) -> tuple[float, FloatArray]:
         log_probabilities = log_softmax(np.tensordot(v, logs, axes=1))
         error = (np.exp(log_probabilities) - targets) * weight[:, None]
-        return -float(weight @ (targets * log_probabilities).sum(axis=1)) / total, np.tensordot(
-            logs, error, axes=2
-        ) / total
+        slope = np.tensordot(logs, error, axes=2) / total
+        return -float(weight @ (targets * log_probabilities).sum(axis=1)) / total, slope
 
     def curvature(v: FloatArray) -> FloatArray:
         p = np.exp(log_softmax(np.tensordot(v, logs, axes=1)))

@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._core.checks import abbreviate, parse_law, refuse, require_rows, write_plain
 from scoreprism._core.frames import columns_of, require_aligned
 from scoreprism._core.labels import GivenLaw
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes, unify
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, n_classes, narrow_law, unify
 from scoreprism._findings.finding import Finding
 from scoreprism._fitting.candidates import keep_from_certainty
 from scoreprism._fitting.crossfit import CrossFit, make_crossfit
@@ -83,10 +83,10 @@ def parse_ensemble(
         members = parse_members(y_proba, X if _has_models(y_proba) else None, y_true)
         fixed = _pool(members, aggregate, weights)
         sample, law = _parse_rows(y_true, members, None if fixed is None else fixed[0], rows)
-    laws = {name: _as_score(one) for name, one in sample.predictions.items()}
+    laws = {name: narrow_law(one) for name, one in sample.predictions.items()}
     sample, findings = replace(sample, predictions=laws, backend=sample.backend or members.backend), members.findings
     if fixed is not None and law is not None:
-        ensemble = Ensemble(sample, _as_score(law), *fixed[1:], findings)
+        ensemble = Ensemble(sample, narrow_law(law), *fixed[1:], findings)
     else:
         name = aggregate if isinstance(aggregate, str) else type(aggregate).__name__
         if hasattr(aggregate, "classes_"):
@@ -141,11 +141,6 @@ def _has_models(members: Any) -> bool:
     return isinstance(members, (Mapping, list, tuple)) and any(hasattr(part, "predict_proba") for part in parts)
 
 
-def _as_score(law: FloatArray) -> FloatArray:
-    """Two classes as one vector."""
-    return np.ascontiguousarray(as_vector(law)) if n_classes(law) == 2 else law
-
-
 def _pool(
     members: Members, aggregate: Any, weights: ArrayLike | None
 ) -> tuple[FloatArray, str, FloatArray | None] | None:
@@ -189,7 +184,7 @@ def _apply_combiner(combiner: Any, sample: Sample, *, named: bool) -> FloatArray
         scores = dict(zip(sample.predictions, turned, strict=True)) if named else list(turned)
     law = as_matrix(parse_law(combiner.predict_proba(scores), f"{type(combiner).__name__}.predict_proba"))
     require_rows(law.shape[0], sample.n, "what the combiner gives", "y_proba")
-    return _as_score(law[:, np.argsort(order)])
+    return narrow_law(law[:, np.argsort(order)])
 
 
 def _join_columns(laws: FloatArray) -> FloatArray:
@@ -257,5 +252,5 @@ def fit_combiner(combiner: Any, members: FloatArray, data: FitRows, plan: CrossF
         weight = {} if data.weight is None else {"sample_weight": data.weight[train]}
         fitted = clone(combiner).fit(columns[train], codes, **weight)
         law = as_matrix(parse_law(fitted.predict_proba(columns), f"{type(combiner).__name__}.predict_proba"))
-        laws.append(keep_from_certainty(_as_score(law), data, train))
+        laws.append(keep_from_certainty(narrow_law(law), data, train))
     return np.stack(laws)

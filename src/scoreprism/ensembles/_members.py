@@ -19,7 +19,7 @@ from scoreprism._core.checks import (
     write_plain,
 )
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, n_classes, unify
+from scoreprism._core.simplex import ArrayLike, FloatArray, n_classes, unify
 from scoreprism._findings.finding import Finding
 from scoreprism._sample.models import Scored, apply_model, parse_models
 from scoreprism._sample.sample import Sample
@@ -52,9 +52,9 @@ class Members:
         return int(self.laws.shape[1])
 
     @property
-    def vectors(self) -> FloatArray:
-        """P(Y=1) of every member, shape (M, n): two classes only."""
-        return self.laws if self.laws.ndim == 2 else np.stack([as_vector(law) for law in self.laws])
+    def scores(self) -> FloatArray:
+        """Laws in one layout: P(Y=1) of two classes, (M, n); (M, n, K) of more."""
+        return np.ascontiguousarray(self.laws[..., 1]) if self.laws.ndim == 3 and self.k == 2 else self.laws
 
     def reorder(self, names: Sequence[str]) -> Members:
         """The same members in another order."""
@@ -81,10 +81,8 @@ def parse_members(members: Any, X: ArrayLike | None = None, y: ArrayLike | None 
         findings += [one.about(name) for one in own_findings]
     _require_alike(tuple(parts), laws)
     require_aligned({f"member {name!r}": part for name, part in parts.items()})
-    for law in laws:
-        if is_hard(law):
-            warn_of_hard_labels("a member")
-            break
+    if any(map(is_hard, laws)):
+        warn_of_hard_labels("a member")
     backend = backend_of(members) or next(filter(None, map(backend_of, parts.values())), None)
     return Members(
         tuple(parts), np.stack(unify(laws)), _find_labels(tuple(parts), labels), named, backend, tuple(findings)

@@ -149,7 +149,7 @@ def beta_transformed_pool(
     a, b = (
         parse_number(v, name, "a positive number", lambda x: x > 0.0) for v, name in ((alpha, "alpha"), (beta, "beta"))
     )
-    law = beta_cdf(pool_linearly(members.vectors, parse_shares(weights, members)), a, b)
+    law = beta_cdf(pool_linearly(members.scores, parse_shares(weights, members)), a, b)
     return law if members.laws.ndim == 2 else as_matrix(law)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import parse_clip, parse_confidence, parse_random_state, refuse
-from scoreprism._core.simplex import ArrayLike, FloatArray, freeze
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_columns, freeze
 from scoreprism._core.workers import run_all
 from scoreprism._estimation.decompose import decompose
 from scoreprism._findings.finding import Finding, announce, collect_findings
@@ -19,7 +19,7 @@ from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import Stages, announce_by_stage, attach_outcomes, parse_stages
 from scoreprism.decomposition import FiniteModel
-from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_stages, make_columns
+from scoreprism.ensembles._stage_tables import Amount, StageColumns, decompose_states, describe_stages, make_columns
 from scoreprism.ensembles._stagewise_chain import parse_splits
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -245,14 +245,12 @@ def _find_tie_probability(values: FloatArray, mass: FloatArray) -> float:
 def _recalibrate_exactly(read: Stages, model: FiniteModel, loss: ProperLoss) -> StageRecalibration:
     """Stages on the states of a finite population."""
     laws = [law.values for law in read.laws]
-    columns = [law if law.ndim == 2 else law[:, None] for law in laws]
+    columns = [as_columns(law) for law in laws]
     after = [model.level(column).round(14) for column in columns]
-    each = [model.decompose(law, {"C": column}, loss) for law, column in zip(laws, columns, strict=True)]
-    wide = [law if law.ndim == 2 else law[:, None] for law in after]
+    wide = [as_columns(law) for law in after]
     paths = [_find_expected_loss(model, columns[: t + 1], loss) for t in range(len(laws))]
     merged_paths = [_find_expected_loss(model, wide[: t + 1], loss) for t in range(len(laws))]
-    risk = np.array([d.risk for d in each])
-    divergence, left = (np.array([d.terms[name] for d in each]) for name in ("reliability", "refinement"))
+    risk, divergence, left = decompose_states(model, laws, loss)
     merged = np.array([measure_merging(a, b, model.prob) for a, b in zip(laws, after, strict=True)])
     own = np.array([_find_expected_loss(model, [column], loss) for column in wide])
     cost = np.where(np.abs(own - left) < 1e-14, 0.0, own - left)
@@ -269,11 +267,11 @@ def _find_expected_loss(model: FiniteModel, columns: list[FloatArray], loss: Pro
 
 def _announce_merging(result: StageRecalibration) -> StageRecalibration:
     """Warn where a map loses resolution."""
-    many = np.flatnonzero(result.merged > _MERGED)
-    if many.size:
-        worst = int(many[np.argmax(result.merged[many])])
+    count = int(result._merging.size)
+    if count:
+        worst = int(np.argmax(result.merged))
         facts = {"stage": float(result.numbers[worst]), "stages": int(result.numbers.size)}
         facts |= {"cost": float(result.cost[worst]), "std_error": float(result.cost_std_error[worst])}
         share = float(result.merged[worst])
-        announce(Finding("lost_resolution", value=share, n=int(many.size), subject=result.calibrator, facts=facts))
+        announce(Finding("lost_resolution", value=share, n=count, subject=result.calibrator, facts=facts))
     return result

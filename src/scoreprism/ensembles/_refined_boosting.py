@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +26,8 @@ from scoreprism._core.frames import require_aligned, take_rows
 from scoreprism._core.labels import code_labels, parse_groups, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._findings.finding import Finding, announce
-from scoreprism._sample.parse_scores import class_labels, cut_rounding
+from scoreprism._fitting.parse_learners import find_weight_key
+from scoreprism._sample.parse_scores import class_labels, count_rows, cut_rounding
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import (
     attach_outcomes,
@@ -235,7 +235,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
         array of shape (n,)
             Labels.
         """
-        law = self.predict_proba(X)
+        law = self.predict_proba(X)  # first, since it refuses a booster that is not fitted
         best: NDArray[Any] = self.classes_[law.argmax(axis=1)]
         return best
 
@@ -294,8 +294,7 @@ class RefinedBoostingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimat
             rule = "`eval_set` must hold labels that were trained on"
             refuse(rule, write_plain(strange[0]), "Pass rows with the same labels.", LabelError)
         codes = np.array([position[label] for label in labels.tolist()], dtype=np.intp)
-        rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        require_rows(rows, codes.size, "X of eval_set", "y of eval_set")
+        require_rows(count_rows(X), codes.size, "X of eval_set", "y of eval_set")
         return X, codes, parse_weights(rest[0] if rest else None, codes.size, "y of eval_set"), None
 
     def _fit_booster(self, estimator: Any, part: tuple[Any, Any, Any], fit_params: dict[str, Any]) -> Any:
@@ -380,20 +379,23 @@ def _name_weights(estimator: Any, weight: FloatArray | None) -> dict[str, Any]:
     """Weights under the name of the booster's fit parameter."""
     if weight is None:
         return {}
-    if getattr(estimator, "steps", None):
-        name, last = estimator.steps[-1]
-        return {f"{name}__{key}": value for key, value in _name_weights(last, weight).items()}
-    if "sample_weight" not in signature(estimator.fit).parameters:
-        rule = "a booster must take `sample_weight` in fit, where there are weights"
-        refuse(rule, f"{type(estimator).__name__}, which does not", "Use another one, or leave the weights out.")
-    return {"sample_weight": weight}
+    key = find_weight_key(estimator)
+    if key is None:
+        rule, name = "a booster must take `sample_weight` in fit, where there are weights", type(_find_last(estimator))
+        refuse(rule, f"{name.__name__}, which does not", "Use another one, or leave the weights out.")
+    return {key: weight}
+
+
+def _find_last(estimator: Any) -> Any:
+    """The booster at the end of a pipeline, or itself."""
+    while getattr(estimator, "steps", None):
+        estimator = estimator.steps[-1][1]
+    return estimator
 
 
 def _set_rounds(estimator: Any, stage: int) -> Any:
     """Set the number of rounds of a booster."""
-    inner = estimator
-    while getattr(inner, "steps", None):
-        inner = inner.steps[-1][1]
+    inner = _find_last(estimator)
     known = inner.get_params(deep=False)
     name = next((word for word in _ROUNDS if word in known), None)
     if name is None:

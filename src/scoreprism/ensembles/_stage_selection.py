@@ -24,7 +24,7 @@ from scoreprism._parameters import described
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.sample import Sample
 from scoreprism._sample.staged_models import StagePath, attach_outcomes, parse_stages
-from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, SelectedCalibrator, get_calibrator
+from scoreprism.calibrators import Calibrator, OneVsRestCalibrator, get_calibrator
 from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_stages, make_columns
 from scoreprism.losses import ProperLoss, get_loss
 
@@ -165,20 +165,18 @@ class StageSelection(TermTable):
         dict
             Choices, gains and curves; numbers that are not finite are strings.
         """
-        plain = {
-            key: getattr(self, key) for key in ("stage", "raw_stage", "rule", "calibrator", "confidence_level", "n")
+        plain = ("stage", "raw_stage", "rule", "calibrator", "confidence_level", "n")
+        content: dict[str, Any] = {
+            **{key: getattr(self, key) for key in plain},
+            "loss": str(self.loss),
+            "alike": list(self.alike),
+            "chosen": [list(pair) for pair in self.chosen],
+            "gain": self.gain.to_dict(),
+            "gain_over_raw": self.gain_over_raw.to_dict(),
+            "findings": [one.to_dict() for one in self._findings()],
+            "stages": self.stages.to_dict(),
         }
-        content: dict[str, Any] = encode(
-            plain
-            | {"loss": str(self.loss), "alike": list(self.alike), "chosen": [list(pair) for pair in self.chosen]}
-            | {
-                "gain": self.gain.to_dict(),
-                "gain_over_raw": self.gain_over_raw.to_dict(),
-                "findings": [one.to_dict() for one in self._findings()],
-            }
-            | {"stages": self.stages.to_dict()}
-        )
-        return content
+        return encode(content)  # type: ignore[no-any-return]
 
     def _columns(self) -> dict[str, list[Any]]:
         pairs = [self._at(self.stage), self._at(self.raw_stage)]
@@ -448,10 +446,9 @@ class Curves:
         """The gain of the refined choices over the raw ones on rows used for neither."""
         refined, raw = (np.array([pair[side] for pair in picked])[self.folds.fold] for side in (0, 1))
         rows = np.arange(self.raw.shape[1])
-        refined_losses = self.after[refined, rows]
-        return self.amount(self.after[raw, rows] - refined_losses, confidence_level), self.amount(
-            self.raw[raw, rows] - refined_losses, confidence_level
-        )
+        losses = self.after[refined, rows]
+        over_recalibrated = self.amount(self.after[raw, rows] - losses, confidence_level)
+        return over_recalibrated, self.amount(self.raw[raw, rows] - losses, confidence_level)
 
     def table(self, path: StagePath, best: int, confidence_level: float) -> SelectionTable:
         """Both curves with their standard errors."""
@@ -467,18 +464,14 @@ class Curves:
 
 
 def parse_map(calibrator: object, k: int) -> MapLearner:
-    """One map for all stages."""
+    """One map for all stages: a chooser is one that selects in every fit, not several to be mixed."""
     if isinstance(calibrator, str) and calibrator == "fast":
         calibrator = FAST[k == 2]
-    if isinstance(calibrator, str) and calibrator in ("auto", "selected"):
-        calibrator = SelectedCalibrator()
-    if isinstance(calibrator, (str, Calibrator)):
-        chosen = get_calibrator(calibrator)
-        chosen = chosen if k == 2 or chosen.multiclass else OneVsRestCalibrator(chosen)
-        if isinstance(chosen, SelectedCalibrator):  # one map that selects internally, not several to be mixed
-            return OwnMap(chosen.name, chosen._parsed().set_params(kind="probability"))
-        calibrator = chosen
-    return parse_calibrator(calibrator, k)[0]
+    if not isinstance(calibrator, (str, Calibrator)):
+        return parse_calibrator(calibrator, k)[0]
+    chosen = get_calibrator(calibrator)
+    chosen = chosen if k == 2 or chosen.multiclass else OneVsRestCalibrator(chosen)
+    return OwnMap(chosen.name, chosen._parse_parameters().set_params(kind="probability"))
 
 
 @dataclass(frozen=True)
@@ -527,11 +520,8 @@ class Folds:
     def evaluate_nested(self, score: FloatArray, learner: MapLearner, loss: ProperLoss) -> FloatArray:
         """Row f: for every row of another fold j, the loss of a map fitted without f and j; NaN in f itself."""
         if self.count < 3:
-            refuse(
-                "`cv` must have at least 3 folds, for choices are nested in them",
-                f"{self.count}",
-                "For example `cv`=5.",
-            )
+            rule = "`cv` must have at least 3 folds, for choices are nested in them"
+            refuse(rule, f"{self.count}", "For example `cv`=5.")
         data = replace(self.rows, score=score)
         shared = learner.share(data)
         lines = np.full((self.count, score.shape[0]), np.nan)

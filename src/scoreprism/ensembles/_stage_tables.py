@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.simplex import FloatArray, IntArray, freeze
+from scoreprism._core.simplex import FloatArray, IntArray, as_columns, freeze
 from scoreprism._document.result import Record, Result, shorten
 from scoreprism._document.result_json import encode
 from scoreprism._findings.wording import plural, write_percent
 from scoreprism._kernels.term_intervals import Moments, quantile
+from scoreprism.decomposition import FiniteModel
+from scoreprism.losses import ProperLoss
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,6 +94,15 @@ def make_columns(table: type, lines: Sequence[Sequence[float]]) -> dict[str, Any
     """Numbers of each stage as the columns of a table, in the order of its fields after the stage itself."""
     names = [field.name for field in fields(table)][1:]
     return {name: freeze(np.array(column)) for name, column in zip(names, zip(*lines, strict=True), strict=False)}
+
+
+def decompose_states(
+    model: FiniteModel, laws: Sequence[FloatArray], loss: ProperLoss
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Loss, reliability and refinement of every stage, exactly: `laws` are scores of the states of a population."""
+    each = [model.decompose(law, {"C": as_columns(law)}, loss) for law in laws]
+    reliability, refinement = (np.array([d.terms[name] for d in each]) for name in ("reliability", "refinement"))
+    return np.array([d.risk for d in each]), reliability, refinement
 
 
 class StageColumns(Result):

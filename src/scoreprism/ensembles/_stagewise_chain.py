@@ -22,7 +22,7 @@ from scoreprism._core.checks import (
     refuse,
 )
 from scoreprism._core.numerics import law_logits
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, freeze
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_columns, freeze
 from scoreprism._core.workers import run_all
 from scoreprism._document.result import TermTable
 from scoreprism._document.result_json import encode
@@ -45,7 +45,7 @@ from scoreprism._sample.staged_models import (
     parse_stages,
 )
 from scoreprism.decomposition import Chain, Decomposition, FiniteModel
-from scoreprism.ensembles._stage_tables import Amount, StageColumns, describe_stages, make_columns
+from scoreprism.ensembles._stage_tables import Amount, StageColumns, decompose_states, describe_stages, make_columns
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.references import StackedReference
 
@@ -519,18 +519,10 @@ def _make_result(
     confidence_level: float,
 ) -> StagewiseDecomposition:
     checks, increments = _check_martingale(decomposition, grid.size, confidence_level)
-    numbers = tuple(grid.tolist())
     return StagewiseDecomposition(
-        decomposition.names,
-        table._backend,
-        decomposition,
-        table,
-        numbers,
-        compression,
-        checks,
-        increments,
-        confidence_level,
-    )
+        decomposition.names, table._backend, decomposition, table, tuple(grid.tolist()), compression, checks,
+        increments, confidence_level,
+    )  # fmt: skip
 
 
 # ── is the path of laws a martingale? (corollary 5.5) ───────────────────────────────────────────────
@@ -612,16 +604,12 @@ def _decompose_exactly(
     if read.is_known:
         refuse("stages of a finite population must be scores", "levels", "Pass the scores of each state.")
     laws = [law.values for law in read.laws]
-    columns = [law if law.ndim == 2 else law[:, None] for law in laws]
-    numbers, path = read.numbers[positions], [columns[i] for i in positions]
+    numbers, path = read.numbers[positions], [as_columns(laws[i]) for i in positions]
     terms, names = _name_chain(numbers.tolist(), features=False)
     partitions = {name: np.concatenate(path[: t + 1], axis=1) for t, name in enumerate(names[1:])}
     decomposition = model.decompose(laws[positions[0]], partitions, loss, names=terms)._rename_terms(terms, names)
-    each = [model.decompose(law, {"C": column}, loss) for law, column in zip(laws, columns, strict=True)]
-    reliability, refinement = (np.array([d.terms[key] for d in each]) for key in ("reliability", "refinement"))
-    risk, none = np.array([d.risk for d in each]), np.zeros(len(each))
-    a, b = reliability, refinement
-    table = StageTable(freeze(read.numbers), risk, none, a, a, a, b, b, b, None)
-    lost = float(refinement[-1] - decomposition.terms["remaining"])
+    risk, a, b = decompose_states(model, laws, loss)
+    table = StageTable(freeze(read.numbers), risk, np.zeros(risk.size), a, a, a, b, b, b, None)
+    lost = float(b[-1] - decomposition.terms["remaining"])
     compression = Amount(lost, 0.0, lost, lost, confidence_level) if _is_whole_path(positions, len(laws)) else None
     return _make_result(decomposition, table, numbers, compression, confidence_level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from scoreprism._core.workers import limit_threads
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.chain_fit import parse_losses
 from scoreprism._fitting.crossfit import REFITS
+from scoreprism._fitting.parse_learners import find_weight_key
 from scoreprism._sample.models import apply_model
 from scoreprism._sample.parse_scores import count_rows
 from scoreprism._sample.sample import Sample, drop_absent_rows
@@ -312,20 +312,6 @@ def _choose_resampling(
     if inner is None or chosen == "weights":
         return chosen, ()
     return chosen, (Finding("inner_validation", subject=name, facts={"how": inner, "weights": key is not None}),)
-
-
-def find_weight_key(estimator: Any) -> str | None:
-    """The argument of ``fit`` that takes sample weights."""
-    from sklearn.utils.validation import has_fit_parameter
-
-    if getattr(estimator, "steps", None):
-        name, last = estimator.steps[-1]
-        inner = find_weight_key(last)
-        return None if inner is None else f"{name}__{inner}"
-    if has_fit_parameter(estimator, "sample_weight"):
-        return "sample_weight"
-    passes_on = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(estimator.fit).parameters.values())
-    return find_weight_key(estimator.estimator) if passes_on and hasattr(estimator, "estimator") else None
 
 
 def find_inner_validation(estimator: Any, n: int) -> str | None:
