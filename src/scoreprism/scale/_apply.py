@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import parse_flag, refuse
 from scoreprism._core.simplex import FloatArray
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._maps.binary_map import RANGES
@@ -112,10 +112,9 @@ def _check_names(frame: Any, score: object, name: object) -> None:
 
 def _check_score(calibrator: Calibrator, score: str, any_score: object) -> None:
     """Require the score that the map was fitted on, if known; of two columns the second."""
-    if not isinstance(any_score, bool):
-        refuse("`any_score` must be True or False", repr(any_score), "Pass one of them.")
+    is_any = parse_flag(any_score, "any_score")
     known = None if calibrator.provenance_ is None else calibrator.provenance_.score
-    if known is not None and known[-1] != score and not any_score:
+    if known is not None and known[-1] != score and not is_any:
         refuse(
             f"the map must be applied to the score it was fitted on, {known[-1]!r}",
             repr(score),
@@ -231,18 +230,19 @@ class _StagedFrame:
         return name
 
 
-def _quote(name: str, quote: str) -> str:
+def _quote(name: str, quote: str = '"') -> str:
+    """A name of a column in SQL."""
     return f"{quote}{name.replace(quote, 2 * quote)}{quote}"
 
 
 def _apply_duckdb(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:
     stages = _StagedFrame(frame, frame.columns, lambda frame, text, column: frame.project(f"*, {text} AS {column}"))
     source = _SearchTerm(
-        f"CAST({_quote(score, chr(34))} AS DOUBLE)", stages, item=lambda values, index: f"[{values}][{index} + 1]"
+        f"CAST({_quote(score)} AS DOUBLE)", stages, item=lambda values, index: f"[{values}][{index} + 1]"
     )
     text = calibrator._formula("apply", source).text
     rest = f"* EXCLUDE ({', '.join(stages.made)})" if stages.made else "*"
-    return stages.frame.project(f"{rest}, {text} AS {_quote(name, chr(34))}")
+    return stages.frame.project(f"{rest}, {text} AS {_quote(name)}")
 
 
 def _apply_spark(frame: Any, calibrator: Calibrator, score: str, name: str) -> Any:

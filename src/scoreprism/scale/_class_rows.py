@@ -29,7 +29,7 @@ from scoreprism.scale._column_settings import (
     select_keys,
 )
 from scoreprism.scale._engine_pass import count_wrong, group_rows, refuse_empty, refuse_missing_folds, refuse_outside
-from scoreprism.scale._engines import fetch, rename_columns, wrap
+from scoreprism.scale._engines import fetch, read_schema, rename_columns, wrap
 from scoreprism.scale._expressions import add_columns, clip_columns, list_columns, pick
 
 #: Most folds: every fold has a model, and every model is evaluated on every row.
@@ -60,7 +60,7 @@ class ClassRows:
 
 def read_rows(frame: Any, roles: ColumnRoles) -> ClassRows:
     """Select and check the columns that are used; only labels are read, and only without `classes`."""
-    schema = dict(wrap(frame).collect_schema())
+    schema = read_schema(wrap(frame))
     checked = _check_columns(schema, roles)
     lazy, names = rename_columns(frame)
     if not checked.classes:
@@ -169,7 +169,7 @@ class Facts:
         return Facts(table, [self.segments[i] for i in places], [self.folds[i] for i in places], 0)
 
 
-def is_valid(rows: ClassRows) -> nw.Expr:
+def _is_valid(rows: ClassRows) -> nw.Expr:
     """Whether a row can be counted; null and NaN fail one of the comparisons."""
     fine = nw.col("y") >= 0
     for t in range(len(rows.roles.levels)):
@@ -183,8 +183,7 @@ def is_valid(rows: ClassRows) -> nw.Expr:
 def find_facts(rows: ClassRows, sums: Mapping[str, nw.Expr] | None = None, clip: float | None = None) -> Facts:
     """Count and check all rows in one pass; `sums` are further columns to be summed, S being clipped before."""
     table = _count_rows(rows, dict(sums or {}), clip)
-    bad = table["state"] == -1
-    if bad.any():
+    if (table["state"] == -1).any():
         _explain(rows, int(table["n"].sum()))
     is_absent = table["state"] == 0
     absent = int(table["n"][is_absent].sum())
@@ -211,9 +210,8 @@ def _count_rows(rows: ClassRows, sums: dict[str, nw.Expr], clip: float | None) -
     more = {**sums, **_describe_rows(rows)} | ({"w2": nw.col("w") * nw.col("w")} if rows.roles.has_weights else {})
 
     def build(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        frame = frame.with_columns(state=nw.when(is_valid(rows)).then(counts).otherwise(nw.lit(-1))).with_columns(
-            **calm
-        )
+        state = nw.when(_is_valid(rows)).then(counts).otherwise(nw.lit(-1))
+        frame = frame.with_columns(state=state).with_columns(**calm)
         return (frame if clip is None else clip_columns(frame, {"p0": clip}, rows.k)).with_columns(**more)
 
     how = {"least": "min", "zeros": "sum", "worst": "min", "best": "max", **dict.fromkeys(sums, "sum")}

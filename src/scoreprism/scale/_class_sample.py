@@ -75,10 +75,9 @@ def _draw_sample(
     if by_key is not None:
         how = f"by the hash of {rows.roles.fold!r}, whole keys together"
         return fetch(by_key.select(*names)), how
-    chosen = read_rows(draw_rows(frame, request.sample, facts.n, request.seed), rows.roles)
-    sampler = SAMPLERS.get(find_engine(frame))
-    how = "at random" if sampler is None else f"at random by {find_engine(frame)}, repeatable given {sampler.repeats}"
-    return trim_rows(fetch(chosen.frame.select(*names)), request.sample, request.seed), how
+    drawn, how = _draw_at_random(frame, request.sample, facts.n, request.seed)
+    table = fetch(read_rows(drawn, rows.roles).frame.select(*names))
+    return _trim_rows(table, request.sample, request.seed), how
 
 
 def _draw_by_hash(rows: ClassRows, facts: Facts, request: ClassRequest) -> Any:
@@ -181,14 +180,6 @@ def _draw_duckdb(frame: Any, share: float, seed: int) -> Any:
     return frame.query("__rows", chosen)
 
 
-def _draw_dask(frame: Any, share: float, seed: int) -> Any:
-    return frame.sample(frac=share, random_state=seed)
-
-
-def _draw_spark(frame: Any, share: float, seed: int) -> Any:
-    return frame.sample(fraction=share, seed=seed)
-
-
 def _draw_ibis(frame: Any, share: float, seed: int) -> Any:
     """Some of the engines behind ibis take no seed."""
     try:
@@ -205,19 +196,20 @@ def _draw_ibis(frame: Any, share: float, seed: int) -> Any:
 SAMPLERS: dict[str, Sampler] = {
     "polars": Sampler(_draw_polars, "the order of the rows, and the version of polars"),
     "duckdb": Sampler(_draw_duckdb, "the order of the rows and one thread (SET threads = 1)"),
-    "dask": Sampler(_draw_dask, "the partitions"),
-    "spark": Sampler(_draw_spark, "the partitions"),
+    "dask": Sampler(lambda frame, share, seed: frame.sample(frac=share, random_state=seed), "the partitions"),
+    "spark": Sampler(lambda frame, share, seed: frame.sample(fraction=share, seed=seed), "the partitions"),
     "ibis": Sampler(_draw_ibis, "what its engine needs"),
 }
 
 
-def draw_rows(frame: Any, size: int, rows: int, seed: int) -> Any:
-    """A frame of slightly more than `size` random rows; all of them if there are no more."""
-    if rows <= size:
-        return frame
-    share = min(1.0, (size + 5.0 * np.sqrt(size) + 10.0) / rows)
-    sampler = SAMPLERS.get(find_engine(frame))
-    return _draw_in_memory(frame, share, seed) if sampler is None else sampler.keep(frame, share, seed)
+def _draw_at_random(frame: Any, size: int, count: int, seed: int) -> tuple[Any, str]:
+    """A frame of slightly more than `size` of `count` rows, and how they were drawn."""
+    share = min(1.0, (size + 5.0 * np.sqrt(size) + 10.0) / count)
+    engine = find_engine(frame)
+    if engine not in SAMPLERS:
+        return _draw_in_memory(frame, share, seed), "at random"
+    sampler = SAMPLERS[engine]
+    return sampler.keep(frame, share, seed), f"at random by {engine}, repeatable given {sampler.repeats}"
 
 
 def _draw_in_memory(frame: Any, share: float, seed: int) -> Any:
@@ -226,7 +218,7 @@ def _draw_in_memory(frame: Any, share: float, seed: int) -> Any:
     return eager[chosen.tolist()].to_native()
 
 
-def trim_rows(table: dict[str, NDArray[Any]], size: int, seed: int) -> dict[str, NDArray[Any]]:
+def _trim_rows(table: dict[str, NDArray[Any]], size: int, seed: int) -> dict[str, NDArray[Any]]:
     """At most `size` of the rows, drawn at random, in their order."""
     count = next(iter(table.values())).shape[0]
     if count <= size:

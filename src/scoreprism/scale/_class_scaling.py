@@ -53,10 +53,10 @@ class Scaling:
     @classmethod
     def of(cls, calibrator: object) -> Scaling | None:
         """The scaling of a calibrator; None if it is another kind of map."""
-        scalings = {"temperature": TemperatureCalibrator, "vector": VectorScalingCalibrator}
-        scalings["vector-scaling"] = VectorScalingCalibrator
-        if isinstance(calibrator, str) and calibrator in scalings:
-            calibrator = scalings[calibrator]()
+        if isinstance(calibrator, str) and calibrator == "temperature":
+            calibrator = TemperatureCalibrator()
+        elif isinstance(calibrator, str) and calibrator in ("vector", "vector-scaling"):
+            calibrator = VectorScalingCalibrator()
         if type(calibrator) is TemperatureCalibrator:
             return cls("temperature", 0.0)
         if type(calibrator) is VectorScalingCalibrator:
@@ -99,29 +99,28 @@ class Scaling:
         return [*(a * b for a, b in zip(error, z, strict=True)), *error]
 
     def build_curves(self, f: int, c: int, k: int) -> list[nw.Expr]:
-        """Second derivatives, those on and above the diagonal in the order of `_pairs`."""
+        """Second derivatives, in the order of `_list_places`."""
         p, z = list_columns(f"m{f}", k), list_columns(f"z{c}", k)
         if not self.is_vector:
             mean = add_columns([a * b for a, b in zip(p, z, strict=True)])
             return [add_columns([a * b * b for a, b in zip(p, z, strict=True)]) - mean * mean]
         entries = []
-        for i, j in self._pairs(k):
+        for i, j in zip(*self._list_places(k), strict=True):
             a, b = i % k, j % k
             v = p[a] * (1.0 - p[a]) if a == b else 0.0 - p[a] * p[b]
             v = v * z[a] if i < k else v
             entries.append(v * z[b] if j < k else v)
         return entries
 
-    def _pairs(self, k: int) -> list[tuple[int, int]]:
-        size = 2 * k if self.is_vector else 1
-        return [(i, j) for i in range(size) for j in range(i, size)]
+    def _list_places(self, k: int) -> tuple[IntArray, IntArray]:
+        """Rows and columns of the second derivatives: on and above the diagonal, row by row."""
+        return np.triu_indices(self.identity(k).size)
 
     def fill_matrix(self, entries: FloatArray, k: int) -> FloatArray:
         """Fill the symmetric matrix of second derivatives."""
-        size = 2 * k if self.is_vector else 1
-        curve = np.zeros((size, size))
-        for (i, j), value in zip(self._pairs(k), entries, strict=True):
-            curve[i, j] = curve[j, i] = value
+        size, places = self.identity(k).size, self._list_places(k)
+        curve = np.empty((size, size))
+        curve[places] = curve.T[places] = entries
         return curve
 
     def penalise(
@@ -243,9 +242,8 @@ class ScalingFit:
             thetas = on
             if float((sizes * shrunk).max()) <= _DONE * math.sqrt(self._mass(slice(None))) or still:
                 break
-            curved = curved or bool(
-                (shrunk > 0.3).any()
-            )  # the common curvature is too far off: each fold needs its own
+            # slow steps: the common curvature is too far off, and each fold needs its own
+            curved = curved or bool((shrunk > 0.3).any())
             before = sizes
         else:
             refuse("the fit must come to an end", f"{_PATIENCE} passes without one", "Use `calibrator`='auto'.")

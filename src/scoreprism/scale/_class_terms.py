@@ -107,7 +107,7 @@ def _fit(
         return ClassDecomposition._of(result, **facts.counts, **facts_of_all)
 
     whole = _decompose(sums, loss, request, request.clip, findings)
-    floor = _find_floor(whole, facts) if floors is None else floors.get(str(loss))
+    floor = _find_floor(whole, sums) if floors is None else floors.get(str(loss))
     if floor is None:
         return add_facts(whole, passes)
     again = _sum_terms(ready, maps, loss, floor)  # clipped losses need sums of their own
@@ -115,11 +115,9 @@ def _fit(
     return add_facts(replace(whole, floored=add_facts(twin, passes + 1)), passes + 1)
 
 
-def _find_floor(whole: Decomposition, facts: Facts) -> float | None:
+def _find_floor(whole: Decomposition, sums: ClassSums) -> float | None:
     """The distance that scores are kept from 0, if the loss is infinite."""
-    if whole.clip is not None or whole._finite:
-        return None
-    return min(0.5 / max(float(facts.table["n"].sum()), 1.0), 1.0 / whole.n_classes)
+    return None if whole.clip is not None or whole._finite else _make_sample(sums).floor
 
 
 def _assign_folds(facts: Facts, rows: ClassRows, labels: Sequence[Any]) -> IntArray:
@@ -294,11 +292,11 @@ def _find_moments(sums: ClassSums, turn: FloatArray, shift: FloatArray) -> Momen
     """Moments of turn·x + shift, `shift` being constant within a line."""
     mass = float(sums.w.sum())
     first = sums.first @ turn.T + shift * sums.w[:, None]
-    second = sums.second @ turn.T + shift * sums.w2[:, None]
+    part, moved = sums.second @ turn.T, shift * sums.w2[:, None]
+    second = part + moved
     mean = first.sum(axis=0) / mass
-    part = sums.second @ turn.T
     products = np.einsum("ia,lab,jb->ij", turn, sums.products, turn)
-    products += part.T @ shift + shift.T @ part + (shift * sums.w2[:, None]).T @ shift
+    products += part.T @ shift + shift.T @ part + moved.T @ shift
     along = np.outer(mean, second.sum(axis=0))
     covariance = products - along - along.T + np.outer(mean, mean) * float(sums.w2.sum())
     return Moments(mean, covariance / mass**2 if sums.n.sum() > 1 else covariance * np.nan)
@@ -328,7 +326,7 @@ def _decompose_resolution(sums: ClassSums, whole: Decomposition) -> Decompositio
     loss, clip, sample = whole.loss, whole.clip, _make_sample(sums)
     marginal = np.bincount(sums.y, sums.w, sums.k) / sums.w.sum()
     law = np.tile(marginal, (sums.n.size, 1))
-    constant = loss.evaluate(law if clip is None else clip_law(law, clip), sums.y)
+    constant = loss.evaluate(clip_law(law, clip), sums.y)
     levels = len(sums.levels)
     turn = np.zeros((6, levels + 1))
     turn[0, 0] = 1.0

@@ -233,12 +233,13 @@ def check_columns(schema: Schema, roles: Roles) -> Roles:
 
 def require_column(schema: Schema, role: str, name: object, *, numeric: bool) -> None:
     """Refuse a column that is missing, or that is not numeric."""
+    known = f"There are {abbreviate(schema, 20)}."
     if not isinstance(name, str):
-        refuse(f"{mark(role)} must be the name of a column", write_plain(name), f"There are {abbreviate(schema, 20)}.")
+        refuse(f"{mark(role)} must be the name of a column", write_plain(name)[:80], known)
     if name not in schema:
         near = difflib.get_close_matches(name, schema, 3, 0.6)
         hint = f"Did you mean {', '.join(map(repr, near))}? " if near else ""
-        refuse(f"{mark(role)} must name a column of the data", repr(name), f"{hint}There are {abbreviate(schema, 20)}.")
+        refuse(f"{mark(role)} must name a column of the data", repr(name), f"{hint}{known}")
     if numeric and not schema[name].is_numeric():
         is_boolean = schema[name] == nw.Boolean and role != "sample_weight"
         remedy = "Pass a probability." if is_boolean else "Cast it to a number first."
@@ -314,17 +315,16 @@ def _check_target(kind: nw.dtypes.DType, roles: ColumnRoles) -> None:
         )
     if kind == nw.Boolean or (kind.is_numeric() and pos_label is None):
         return
-    if roles.pos_label is None:
+    if pos_label is None:
         refuse(
             "`pos_label` must name the positive class, unless labels are 0 and 1, −1 and 1, or booleans",
             f"a target of type {kind}",
             "For example `pos_label`='yes'.",
         )
-    word = isinstance(roles.pos_label, str)
-    if word == kind.is_numeric():
+    if isinstance(pos_label, str) == kind.is_numeric():
         refuse(
             f"`pos_label` must be a label of column {roles.target!r}",
-            f"{roles.pos_label!r} for a column of type {kind}",
+            f"{pos_label!r} for a column of type {kind}",
             "Write it as in the data.",
         )
 
@@ -336,7 +336,7 @@ def parse_period(schema: Schema, roles: Roles) -> Roles:
             refuse("`period` must come with `time`", f"period={roles.period!r} alone", "Pass `time`= as well.")
         return roles
     kind = schema[roles.time]
-    if isinstance(kind, (nw.Date, nw.Datetime)) or kind in (nw.Date, nw.Datetime):
+    if kind in (nw.Date, nw.Datetime):
         return replace(roles, period=parse_choice(roles.period or "month", PERIODS, "period"))
     if roles.period is not None:
         refuse("`period` must come with a column of dates", f"{roles.time!r} of type {kind}", "Leave `period` out.")
@@ -364,10 +364,8 @@ def select_keys(roles: ColumnRoles, frame: nw.LazyFrame[Any]) -> dict[str, nw.Ex
     if roles.time is not None:
         columns["time"] = _code_period(roles.time, roles.period, schema[roles.time], frame.implementation)
     if roles.fold is not None:
-        folded = roles.fold_hash is not None
-        columns["fold"] = (
-            hash_key(roles.fold, schema[roles.fold], roles.fold_hash or 0) if folded else nw.col(roles.fold)
-        )
+        hashes = roles.fold_hash
+        columns["fold"] = nw.col(roles.fold) if hashes is None else hash_key(roles.fold, schema[roles.fold], hashes)
     return columns
 
 
@@ -491,11 +489,9 @@ def read_segments(table: Mapping[str, NDArray[Any]], keys: Sequence[str], period
 
 def write_period(code: Any, period: str | None) -> Any:
     """Write a period the usual way."""
-    if code is None or code != code or type(code).__name__ == "NAType":
-        return None
-    if period is None:
-        return code
-    whole = int(code)
+    whole = read_label(code)
+    if whole is None or period is None:
+        return whole
     if period == "week":
         return str(np.datetime64("1969-12-29") + np.timedelta64(7 * whole, "D"))
     if period == "quarter":

@@ -368,11 +368,6 @@ def _parse_request(
             "`pos_label` must be left out with several classes", write_plain(options["pos_label"]), "Pass `classes`=."
         )
     scaling = Scaling.of(options["calibrator"]) if sample is None else None
-    for role in ("target", "sample_weight", "time", "fold_column", "fold_key"):
-        if not isinstance(options[role], str) and (options[role] is not None or role == "target"):
-            refuse(
-                f"{mark(role)} must be the name of a column", write_plain(options[role])[:80], "For example 'label'."
-            )
     roles = parse_roles(_parse_laws(names, options), **{**options, "classes": _parse_classes(classes, k)})
     size = SAMPLE if sample is None else parse_count(sample, "sample", 100)
     form = parse_choice(options["form"], FORMS, "form")

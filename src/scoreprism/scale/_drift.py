@@ -204,20 +204,20 @@ class Drift(LineTable):
 
     # ── tables ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _columns(self) -> dict[str, list[Any]]:
-        heads = ("period", "baseline", "term", "before", "after", "change", "low", "high", "p", "p_holm")
-        columns: dict[str, list[Any]] = {head: [] for head in heads}
+    def _lines(self) -> list[dict[str, Any]]:
         terms = (Drift.LOSS, *self.names)
-        tests = {name: (self.pvalues(name, adjusted=False), self.pvalues(name)) for name in terms}
+        raw = {name: self.pvalues(name, adjusted=False) for name in terms}
+        adjusted = {name: self.pvalues(name) for name in terms}
+        lines: list[dict[str, Any]] = []
         for after, before in self.pairs:
             for name in terms:
                 now, base = self._bracket_both(name, after)
-                interval, (raw, adjusted) = self.interval(name, after), tests[name]
-                values = (base.value, now.value, now.value - base.value, interval.low, interval.high)
-                line = (after, before, name, *values, raw[after], adjusted[after])
-                for head, entry in zip(heads, line, strict=True):
-                    columns[head].append(entry)
-        return columns
+                interval = self.interval(name, after)
+                values = {"before": base.value, "after": now.value, "change": now.value - base.value}
+                ends = {"low": interval.low, "high": interval.high}
+                tests = {"p": raw[name][after], "p_holm": adjusted[name][after]}
+                lines.append({"period": after, "baseline": before, "term": name, **values, **ends, **tests})
+        return lines
 
     def _decimals(self) -> int:
         return max(d._decimals() or 5 for d in self.periods.decompositions.values())

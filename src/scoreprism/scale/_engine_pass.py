@@ -196,13 +196,7 @@ def _build_loss_columns(scan: Scan, *, exact: bool) -> tuple[dict[str, nw.Expr],
 
 def _build_hit(law: str, clip: float | None) -> nw.Expr:
     """p_y, the probability of the outcome."""
-    p = nw.col(law)
-    if clip is not None:
-        p = (
-            nw.when(p < clip)
-            .then(nw.lit(clip))
-            .otherwise(nw.when(p > 1.0 - clip).then(nw.lit(1.0 - clip)).otherwise(p))
-        )
+    p = nw.col(law) if clip is None else nw.col(law).clip(clip, 1.0 - clip)
     return nw.when(nw.col("y") == 1).then(p).otherwise(1.0 - p)
 
 

@@ -48,10 +48,10 @@ class Engine:
     extra: str  # extra of scoreprism that installs it; empty if always installed
     scan: Callable[[list[str], str], Any] | None  # opens files of a format; None: only frames are taken
 
-    def require(self) -> Any:
+    def require(self) -> None:
         """Import the module, or raise an error that says what to install."""
         try:
-            return importlib.import_module(self.module)
+            importlib.import_module(self.module)
         except ImportError as error:
             raise InputError(
                 f"`engine` {self.name!r} must be installed",

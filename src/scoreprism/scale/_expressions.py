@@ -172,9 +172,8 @@ def list_columns(name: str, k: int) -> list[nw.Expr]:
 def _center_logs(frame: Frame, lows: Sequence[float | None], k: int) -> Frame:
     raised = {}
     for c, low in enumerate(lows):
-        least = None if low is None else float(np.log(low))
         for j, log in enumerate(nw.col(f"l{j}") for j in range(k)):
-            raised[f"u{c}_{j}"] = log if least is None else nw.when(log < least).then(nw.lit(least)).otherwise(log)
+            raised[f"u{c}_{j}"] = log if low is None else log.clip(lower_bound=float(np.log(low)))
     frame = frame.with_columns(**raised)
     frame = frame.with_columns(**{f"a{c}": add_columns(list_columns(f"u{c}", k)) * (1.0 / k) for c in range(len(lows))})
     centre = {f"z{c}_{j}": nw.col(f"u{c}_{j}") - nw.col(f"a{c}") for c in range(len(lows)) for j in range(k)}
@@ -195,7 +194,7 @@ def clip_columns(frame: Frame, laws: dict[str, float], k: int) -> Frame:
     over = {}
     for name, distance in laws.items():
         for j, p in enumerate(list_columns(name, k)):
-            over[f"{name}_o{j}"] = nw.when(p > distance).then(p - distance).otherwise(nw.lit(0.0))
+            over[f"{name}_o{j}"] = (p - distance).clip(lower_bound=0.0)
     frame = frame.with_columns(**least, **over)
     sums = {f"{name}_s": add_columns([nw.col(f"{name}_o{j}") for j in range(k)]) for name in laws}
     frame = frame.with_columns(**sums)
@@ -236,7 +235,7 @@ def _log_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:
 
 def _square(hit: nw.Expr, law: Exprs) -> nw.Expr:
     rest = add_columns([p * p for p in law]) - hit * hit
-    return (1.0 - hit) * (1.0 - hit) + nw.when(rest > 0.0).then(rest).otherwise(nw.lit(0.0))
+    return (1.0 - hit) * (1.0 - hit) + rest.clip(lower_bound=0.0)
 
 
 def _square_spread(laws: Sequence[Exprs], mean: Exprs) -> nw.Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from scoreprism._core.checks import refuse
@@ -66,7 +66,7 @@ class ScaledDecomposition(Decomposition):
     @classmethod
     def _of(cls, result: Decomposition, **more: Any) -> Self:
         """Extend a decomposition."""
-        return cls(**{field.name: getattr(result, field.name) for field in fields(Decomposition)}, **more)
+        return cls(**{one.name: getattr(result, one.name) for one in fields(Decomposition)}, **more)
 
     @property
     def n_units(self) -> int:
@@ -198,11 +198,10 @@ class ClassDecomposition(ScaledDecomposition):
     risk_in_all: float = math.nan
     risk_std_error: float = math.nan
     passes: int = 0
-    parameters: Mapping[str, Sequence[float]] | None = None
+    parameters: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def _scale(self) -> dict[str, Any]:
-        more = {name: getattr(self, name) for name in _OF_CLASSES}
-        return {**super()._scale(), **more, "parameters": dict(self.parameters or {})}
+        return super()._scale() | {name: getattr(self, name) for name in _OF_CLASSES}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ClassDecomposition:
@@ -256,12 +255,6 @@ class SumChain(Chain):
         decomposition = super().decompose(loss, form, clip=summed if clip is None else clip)
         return cast("ScaledDecomposition", decomposition)
 
-    def decompose_at(
-        self, loss: ProperLoss, form: str, clip: float | None, floor: float | None = None
-    ) -> ScaledDecomposition:
-        """As `Chain.decompose_at`."""
-        return cast("ScaledDecomposition", super().decompose_at(loss, form, clip, floor))
-
     def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
         settings, sums = self.sums.settings, self.sums
         if form == "plugin" and len(settings.levels) > 1:
@@ -308,7 +301,7 @@ def attach_parts(
     fit: Callable[[Any], Decomposition],
     what: str = "laws by segment",
 ) -> _Scaled:
-    """Decompose the segments or periods of a whole; those that cannot be decomposed are kept with the reason."""
+    """Decompose the parts of a whole, `kind` being one of `_PARTS`; what cannot be decomposed is listed with why."""
     each: dict[Any, Decomposition] = {}
     skipped: dict[Any, str] = {}
     for label, part in track(iter(parts.items()), len(parts), what):
@@ -320,4 +313,5 @@ def attach_parts(
     if not each:
         raise InputError(f"no segment could be decomposed; the first: {next(iter(skipped.values()))}")
     together = SegmentDecompositions(next(iter(each.values())).names, None, each, skipped)
-    return replace(whole, segments=together) if kind == "segments" else replace(whole, periods=together)
+    attached: dict[str, Any] = {kind: together}
+    return replace(whole, **attached)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from scoreprism._findings.wording import write_percent
 from scoreprism._fitting.fitted_laws import CellFits
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.level import Level
-from scoreprism.decomposition import Chain
+from scoreprism.decomposition import Chain, Decomposition
 from scoreprism.losses import ProperLoss
 from scoreprism.scale._sums_to_sample import find_beyond
 
@@ -30,11 +31,15 @@ UNREACHED = 0.005
 
 
 class LineTable(TermTable):
-    """A table that JSON holds line by line."""
+    """A table that is made, and written to JSON, line by line."""
 
+    @abstractmethod
     def _lines(self) -> list[dict[str, Any]]:
-        columns = self._columns()
-        return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+        """The lines, with the same keys in each."""
+
+    def _columns(self) -> dict[str, list[Any]]:
+        lines = self._lines()
+        return {key: [line[key] for line in lines] for key in lines[0]}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,14 +90,14 @@ class Shifts(LineTable):
         """Each part in the last period."""
         return {name: float(self.value[name][-1]) for name in self.names}
 
-    def _columns(self) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = {key: [] for key in ("period", "baseline", "part", "value", "low", "high")}
-        for i, (after, before) in enumerate(self.pairs):
-            for name in self.names:
-                ends = (float(part[name][i]) for part in (self.value, self.low, self.high))
-                for key, entry in zip(columns, (after, before, name, *ends), strict=True):
-                    columns[key].append(entry)
-        return columns
+    def _lines(self) -> list[dict[str, Any]]:
+        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        return [
+            {"period": after, "baseline": before, "part": name}
+            | {key: float(by_part[name][i]) for key, by_part in numbers.items()}
+            for i, (after, before) in enumerate(self.pairs)
+            for name in self.names
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -120,15 +125,17 @@ class Shifts(LineTable):
 
 
 def _make_shifts(
-    heading: str,
+    first: Decomposition,
+    what: str,
     pairs: Any,
     lines: Sequence[Mapping[str, tuple[float, ...]]],
     confidence_level: float,
     findings: tuple[Finding, ...] = (),
 ) -> Shifts:
-    """Make columns of lines that hold (value, standard error, low, high) for each part."""
-    names = tuple(lines[0])
+    """Make columns of lines that hold (value, standard error, low, high) for each part; `first` is any period."""
+    names, mark = tuple(lines[0]), f", {first._mark}" if first._mark else ""
     value, error, low, high = ({name: np.array([line[name][j] for line in lines]) for name in names} for j in range(4))
+    heading = f"{first.loss!s} loss{what}{mark}"
     return Shifts(names, None, tuple(pairs), value, error, low, high, confidence_level, heading, findings)
 
 
@@ -139,17 +146,14 @@ def split_change(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     """Split the change of the loss into that from other scores and that from another P(Y | S)."""
     confidence = parse_confidence(confidence_level)
     first = next(iter(periods.decompositions.values()))
-    loss, mark = first.loss, first._mark
-    lines = [_split(periods[after], periods[before], loss, confidence) for after, before in pairs]
+    lines = [_split(periods[after], periods[before], first.loss, confidence) for after, before in pairs]
     findings = [
         Finding("unreached_scores", value=share, facts={"after": str(after), "before": str(before)})
         for after, before in pairs
         if (share := _measure_unreached(periods[after].sums.table, periods[before].sums.table)) > UNREACHED
     ]
-    heading = (
-        f"{loss!s} loss, change from the mix of scores and from outcomes at the same score{f', {mark}' if mark else ''}"
-    )
-    return _make_shifts(heading, pairs, lines, confidence, tuple(findings))
+    what = ", change from the mix of scores and from outcomes at the same score"
+    return _make_shifts(first, what, pairs, lines, confidence, tuple(findings))
 
 
 def _measure_unreached(now: Mapping[str, FloatArray], base: Mapping[str, FloatArray]) -> float:
@@ -239,7 +243,7 @@ def _find_loss_moments(sums: Sums, loss: ProperLoss, clip: float | None) -> tupl
     if summed is not None and clip == settings.clip:
         return summed
     score = table["key"] if sums.exact else np.clip(table["s"] / table["w"], table["lo"], table["hi"])
-    value = loss.evaluate(score if clip is None else clip_law(score, clip), table["y"].astype(np.intp))
+    value = loss.evaluate(clip_law(score, clip), table["y"].astype(np.intp))
     own = table["w"] * value, table["w2"] * value, table["w2"] * value**2
     if summed is None or clip is None:
         return own
@@ -255,13 +259,9 @@ def assess_maps(periods: Any, pairs: Any, confidence_level: float) -> Shifts:
     """Find what the map of the baseline still gains, and what it loses to a map of this period."""
     confidence = parse_confidence(confidence_level)
     first = periods[pairs[0][0]]
-    loss, mark = first.loss, first._mark
-    lines = [
-        _assess_map(periods[after].chain, periods[before].chain, loss, first.clip, confidence)
-        for after, before in pairs
-    ]
-    heading = f"{loss!s} loss of scores recalibrated by the map of the baseline{f', {mark}' if mark else ''}"
-    return _make_shifts(heading, pairs, lines, confidence)
+    chains = [(periods[after].chain, periods[before].chain) for after, before in pairs]
+    lines = [_assess_map(now, base, first.loss, first.clip, confidence) for now, base in chains]
+    return _make_shifts(first, " of scores recalibrated by the map of the baseline", pairs, lines, confidence)
 
 
 def _assess_map(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -396,9 +396,9 @@ def _parse(
 def _decompose(sums: Sums, options: Options) -> ScaledDecomposition:
     """Decompose sums without segments."""
     chain = SumChain.of_sums(sums, *fit_sums(sums, options))
-    return chain.decompose_at(
-        options.loss, options.form, sums.settings.clip, chain.fit.mixture.floors.get(str(options.loss))
-    )
+    floor = chain.fit.mixture.floors.get(str(options.loss))
+    decomposition = chain.decompose_at(options.loss, options.form, sums.settings.clip, floor)
+    return cast("ScaledDecomposition", decomposition)
 
 
 # ── groups ──────────────────────────────────────────────────────────────────────────────────────────
@@ -430,7 +430,7 @@ def _sum_loss(sums: Sums, index: int, loss: ProperLoss) -> FloatArray | None:
     y = table["y"].astype(np.intp)
 
     def evaluate(score: FloatArray) -> FloatArray:
-        return loss.evaluate(score if settings.clip is None else clip_law(score, settings.clip), y)
+        return loss.evaluate(clip_law(score, settings.clip), y)
 
     if sums.exact:
         return table["w"] * evaluate(table["key"])
@@ -445,7 +445,7 @@ def _sum_losses(
 ) -> dict[str, FloatArray]:
     """Moments of the losses of distinct scores; as in the engines, infinite losses are not summed."""
     columns: dict[str, FloatArray] = {}
-    law = s if settings.clip is None else clip_law(s, settings.clip)
+    law = clip_law(s, settings.clip)
     for i, loss in enumerate(settings.losses):
         if has_formula(loss):
             value = loss.evaluate(law, y.astype(np.intp))

@@ -61,7 +61,7 @@ def _is_consistent(table: Mapping[str, FloatArray], settings: Settings) -> bool:
         return False
     good &= (find_cells(low, settings.cells) == table["key"]) & (find_cells(high, settings.cells) == table["key"])
     good &= _is_between(table["s"] / w, low, high)
-    ends = [end if settings.clip is None else clip_law(end, settings.clip) for end in (low, high)]
+    ends = [clip_law(end, settings.clip) for end in (low, high)]
     for i, loss in enumerate(settings.losses):
         if has_formula(loss):
             first, last = (loss.evaluate(end, y) for end in ends)

@@ -198,8 +198,7 @@ def _spread_loss(sums: Sums, lines: Lines, loss: ProperLoss, i: int, floor: floa
         for t, level in enumerate(levels[1:], start=1):
             mean[level] = np.where(table[f"zero{t}"] > 0.0, np.inf, mean[level])
     clip = sums.settings.clip if floor is None else floor
-    law = lines.score if clip is None else clip_law(lines.score, clip)
-    alone = loss.evaluate(law, table["y"].astype(np.intp)[group])
+    alone = loss.evaluate(clip_law(lines.score, clip), table["y"].astype(np.intp)[group])
     if floor is not None:
         _move_to_floor(sums, lines, alone, floor, mean, mean2, within)
     spread = {level: values[group] for level, values in mean.items()}
@@ -258,8 +257,7 @@ def bound_quantisation(sums: Sums, lines: Lines, chain: Chain, loss: ProperLoss,
         return 0.0
 
     def sum_side(law: FloatArray, some: NDArray[np.bool_]) -> float:
-        clipped = law[some] if clip is None else clip_law(law[some], clip)
-        value = loss.evaluate(clipped, chain.sample.y[some])
+        value = loss.evaluate(clip_law(law[some], clip), chain.sample.y[some])
         parts = np.bincount(lines.group[some], lines.side[some] * weight[some] * value)
         return float(np.abs(parts).sum() / weight.sum())
 
@@ -278,14 +276,14 @@ def _find_origins(sums: Sums, options: Options) -> tuple[Finding, ...]:
     return (*findings, *([Finding("zero_weight", n=int(sums.absent))] if sums.absent else []))
 
 
-# ── where groups stand ──────────────────────────────────────────────────────────────────────────────
+# ── the scores of groups ────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class Lines:
     """Groups of sums, each as one line or, where a cell holds several scores, as four."""
 
-    # a group whose scores have mean m and variance σ² between lo and hi stands at two pairs of scores, {lo, m + σ²/(m −
+    # a group whose scores have mean m and variance σ² between lo and hi is put at two pairs of scores, {lo, m + σ²/(m −
     # lo)} and {m − σ²/(hi − m), hi}, which keep m and σ²: the mean of any function whose third derivative keeps its
     # sign lies between those of the pairs (Chebyshev and Markov), so half of their difference bounds the error
 
