@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import scoreprism
-from scoreprism import Chain, Decomposition, Level, Sample, decompose
+from scoreprism import Chain, Decomposition, Level, Sample, compare, decompose, decompose_by
 from scoreprism.calibrators import IsotonicCalibrator, KernelCalibrator, PlattCalibrator, SelectedCalibrator
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import (
@@ -312,6 +312,19 @@ def test_the_chain_of_one_loss_decomposes_the_next_to_the_last_bit(form):
         assert again.to_json() == second.to_json()
         assert again.rows.tobytes() == second.rows.tobytes()
         assert repr(again) == repr(second)
+
+
+def test_words_are_read_in_any_case():
+    """A form in capitals is that form, not the one that no branch of the code names."""
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y, half = (rng.random(300) < p).astype(int), np.arange(300) % 2
+    plain, loud = ({"form": form, "calibrator": "platt"} for form in ("plugin", "PLUGIN"))
+    assert decompose(y, p, **loud).terms == decompose(y, p, **plain).terms
+    two = {"a": p, "b": p**2}
+    assert compare(y, two, **loud)["b"].terms == compare(y, two, **plain)["b"].terms
+    by_half = decompose_by(y, p, segments=half, **loud)
+    assert by_half[1].terms == decompose_by(y, p, segments=half, **plain)[1].terms
 
 
 def test_several_losses_are_refused_with_the_way_to_get_them():

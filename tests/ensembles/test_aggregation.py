@@ -399,6 +399,16 @@ def test_an_aggregate_that_forgets_the_level_is_not_sufficient():
     assert sufficiency_test(y, [a, b], aggregate=np.round((a + b) / 2 * 0.98 + 0.01, 0) * 0.8 + 0.1).pvalue < 1e-6
 
 
+def test_a_form_is_read_in_any_case():
+    rng = np.random.default_rng(0)
+    members = dict(zip("ab", rng.uniform(0.1, 0.9, (2, 300)), strict=True))
+    y = (rng.random(300) < members["a"]).astype(int)
+    plain, loud = (
+        aggregation_decomposition(y, members, form=form, calibrator="platt") for form in ("plugin", "PLUGIN")
+    )
+    assert loud.terms == plain.terms
+
+
 def test_few_clusters_are_refused_and_their_covariance_is_not_taken_for_known():
     rng = np.random.default_rng(0)
     a, b = rng.uniform(0.1, 0.9, (2, 600))

@@ -383,6 +383,7 @@ def bad(**change):
         ({"estimator": GaussianNB}, "Pass GaussianNB()."),
         ({"estimator": "logistic"}, "estimator must be a classifier with fit and predict_proba"),
         ({"train": None, "refit": "all"}, "refit='all' must have training rows"),
+        ({"train": None, "refit": "ALL"}, "refit='all' must have training rows"),
         ({"train": None}, "must be fitted"),
         ({"calibration": (np.ones((5, 1)), [0, 1])}, "calibration X"),
         ({"calibration": np.ones((5, 2))}, "calibration must be (X, y) or (X, y, sample_weight)"),

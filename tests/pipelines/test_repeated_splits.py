@@ -288,6 +288,12 @@ def test_rows_without_weight_and_groups_go_together(rows):
     assert np.allclose(whole.select(NUMBERS), short.select(NUMBERS), atol=1e-6)
 
 
+def test_a_metric_is_read_in_any_case(rows):
+    frame = quick(rows)
+    loud, plain = (paired_comparison(frame, baseline="bayes", metric=metric) for metric in ("RAW", "raw"))
+    assert loud.to_dict() == plain.to_dict()
+
+
 def test_few_groups_are_refused(rows):
     with pytest.raises(InputError, match=r"the calibrator must have at least 5 groups in every split; got \d"):
         quick(rows, groups=np.arange(300) // 25)

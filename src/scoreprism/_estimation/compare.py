@@ -76,7 +76,7 @@ def compare(
         options["cv"] = list(options["cv"])  # once for all models
     form, clip = options.pop("form", "debiased"), options.pop("clip", None)
     of_rows, of_fit = split_options(options | {"random_state": seed})
-    parse_choice(form, FORMS, "form")
+    form = parse_choice(form, FORMS, "form")
     sample = Sample.of(y_true, models, X, **of_rows)
     distance = parse_clip(clip, sample.k)
     samples = {name: sample.model(name) for name in sample.predictions}

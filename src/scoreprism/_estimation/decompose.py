@@ -119,7 +119,7 @@ def decompose(
     True
     """
     chosen = parse_loss(loss)
-    parse_choice(form, FORMS, "form")
+    form = parse_choice(form, FORMS, "form")
     sample = Sample.of(
         y_true, y_proba, X, q=q, latent=latent, levels=levels, sample_weight=sample_weight, groups=groups,
         pos_label=pos_label, classes=classes,

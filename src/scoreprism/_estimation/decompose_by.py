@@ -67,7 +67,7 @@ def decompose_by(
     _require_whole(y_proba, options)
     form, clip = options.pop("form", "debiased"), options.pop("clip", None)
     chosen = parse_loss(loss)
-    parse_choice(form, FORMS, "form")
+    form = parse_choice(form, FORMS, "form")
     of_rows, of_fit = split_options(options)
     of_fit = {name: value for name, value in of_fit.items() if name not in ("pos_label", "classes")}
     if segments is None:

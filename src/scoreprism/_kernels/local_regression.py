@@ -62,7 +62,7 @@ class LocalRegression:
         if self.degree not in (0, 1, 2) or isinstance(self.degree, bool):
             refuse("`degree` must be 0, 1 or 2", repr(self.degree), "Pass one of these.")
         parse_number(self.span, "span", "a share above 0 and at most 1", lambda v: 0.0 < v <= 1.0)
-        parse_choice(self.kernel, ("tricube", "uniform"), "kernel")
+        object.__setattr__(self, "kernel", parse_choice(self.kernel, ("tricube", "uniform"), "kernel"))
 
     def __str__(self) -> str:
         return f"local regression of degree {self.degree}, span {self.span:.4g}, {self.kernel}"

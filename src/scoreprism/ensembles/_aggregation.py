@@ -386,8 +386,7 @@ def aggregation_decomposition(
     >>> print(result.advice[1][:18])
     Stack the members:
     """
-    chosen = get_loss(loss)
-    parse_choice(form, FORMS, "form")
+    chosen, form = get_loss(loss), parse_choice(form, FORMS, "form")
     confidence, worth = parse_confidence(confidence_level), parse_share(min_gain, "min_gain")
     seed = int(parse_random_state(random_state).integers(2**62))
     folds = list(cv) if hasattr(cv, "__next__") else cv  # type: ignore[call-overload]

@@ -266,8 +266,9 @@ def paired_comparison(
     lines: list[PairedLine] = []
     differences: dict[str, FloatArray] = {}
     without: list[Finding] = []
-    for one in table.select_losses(loss):
-        values = align_splits(table, metric, one, [base, *others], infinite=len(table.select_losses(loss)) > 1)
+    losses, metric = table.select_losses(loss), table.parse_metric(metric)
+    for one in losses:
+        values = align_splits(table, metric, one, [base, *others], infinite=len(losses) > 1)
         without += _find_left_out(values, one, metric, base, others)
         deltas = {name: values[name] - values[base] for name in others if {name, base} <= set(values)}
         family = _compare_family(deltas, one, side, confidence, ratio)
@@ -312,7 +313,7 @@ def _parse_ratio(table: LongTable, test_ratio: float | None) -> float:
 
 def _find_double_use(table: LongTable, metric: str) -> list[Finding]:
     """Methods fitted on the rows of their calibrator; none for the raw loss, which does not depend on it."""
-    methods = [] if metric == "raw" else table.double_use()
+    methods = [] if metric == "raw" else table.find_double_use()
     return [announce(Finding("calibrator_reused", facts={"methods": list(methods)}))] if methods else []
 
 

@@ -65,19 +65,19 @@ class Pipeline:
         calibrator: object,
         splits: Mapping[str, Any],
         *,
-        refit: str = "calibrator",
-        losses: Any = ("log",),
-        reference: object = None,
-        q: Any = None,
-        groups: object = None,
-        resample: str = "auto",
-        resample_test: object = True,
-        clip: float | None = None,
+        refit: str,
+        losses: Any,
+        reference: object,
+        q: Any,
+        groups: object,
+        resample: str,
+        resample_test: object,
+        clip: float | None,
     ) -> Pipeline:
         """Parse; `splits` are those of train (or None), calibration and test."""
-        parse_choice(refit, REFIT, "refit")
-        parse_choice(resample, ("auto", "rows", "weights"), "resample")
-        parse_flag(resample_test, "resample_test")
+        refit = parse_choice(refit, REFIT, "refit")
+        resample = parse_choice(resample, ("auto", "rows", "weights"), "resample")
+        draws_test = parse_flag(resample_test, "resample_test")
         if q is not None and reference is not None:
             refuse("pass `reference`, to have Q fitted, or `q`, where it is known", "both", "Leave one of them out.")
         parts = _parse_splits(splits, refit, groups)
@@ -90,7 +90,7 @@ class Pipeline:
             q = q if test.kept is None else take_rows(q, test.kept)
         return cls(
             estimator, calibrator, train, parts["calibration"], test, refit, parse_losses(losses), reference, q,
-            counts, bool(resample_test), clip, (*_find_double_use(parts), *findings),
+            counts, draws_test, clip, (*_find_double_use(parts), *findings),
         )  # fmt: skip
 
     # ── scores ──────────────────────────────────────────────────────────────────────────────────────
@@ -103,9 +103,8 @@ class Pipeline:
     def score_samples(self, seed: int) -> tuple[Sample, Sample]:
         """Calibration and test rows with the predictions of the classifier as it is, or trained with this seed."""
         if seed not in self._score_cache:
-            self._score_cache[seed] = self._score(
-                self.estimator if self.train is None else self._train(self.train, seed)
-            )
+            model = self.estimator if self.train is None else self._train(self.train, seed)
+            self._score_cache[seed] = self._score(model)
         return self._score_cache[seed]
 
     def _train(self, train: Sample, seed: int) -> Any:
@@ -123,10 +122,9 @@ class Pipeline:
             refuse(rule, f"{type(model).__name__}, which does not", "Wrap it in a class that does.")
         present = {*np.unique(y).tolist(), *np.unique(test_y).tolist()}
         if not present <= set(classes):
+            rule = "`calibration` and `test` must hold labels the classifier was trained on"
             got = f"{sorted(map(str, present))} beside the classes {list(map(str, classes))} of the classifier"
-            refuse(
-                "`calibration` and `test` must hold labels the classifier was trained on", got, "Correct the labels."
-            )
+            refuse(rule, got, "Correct the labels.")
         place = {label: code for code, label in enumerate(classes)}
         codes, labels = np.array([place[label] for label in y.tolist()], dtype=np.intp), np.asarray(classes)
         test = Sample.of(
@@ -343,10 +341,9 @@ def reseed(estimator: Any, rng: np.random.Generator) -> Any:
 
 def fit_estimator(estimator: Any, X: Any, y: NDArray[Any], weight: FloatArray | None, where: str) -> Any:
     """Fit in place; errors of the classifier are raised as ours."""
+    weights = {} if weight is None else {str(find_weight_key(estimator)): weight}
     try:
-        return (
-            estimator.fit(X, y) if weight is None else estimator.fit(X, y, **{str(find_weight_key(estimator)): weight})
-        )
+        return estimator.fit(X, y, **weights)
     except (ScoreprismError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - see above

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,7 +28,7 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.frames import backend_of, require_aligned, take_rows
 from scoreprism._core.labels import code_labels, parse_labels
-from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
+from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, narrow_law
 from scoreprism._core.workers import run_all
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.chain_fit import parse_losses
@@ -285,9 +286,8 @@ class Study:
             calibration = replace(self.sample.take(split.calibration), predictions={name: calibrating})
             test = replace(self.sample.take(split.test), predictions={name: testing})
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", ScoreprismWarning
-                )  # they concern a single split; the table has its numbers
+                # they concern a single split, whose numbers are in the table
+                warnings.simplefilter("ignore", ScoreprismWarning)
                 lines += [fixed | numbers for numbers in self.judge.measure(calibration, test, (self.seed, r))]
         return lines
 
@@ -311,7 +311,8 @@ class Study:
 
     def _score(self, fitted: Any, part: IntArray, name: str) -> FloatArray:
         assert self.sample.classes is not None  # noqa: S101 - parsed labels
-        return narrow_law(score_rows(fitted, take_rows(self.X, part), self.sample.classes, repr(name)))
+        law = score_rows(fitted, take_rows(self.X, part), self.sample.classes, repr(name))
+        return narrow_law(np.ascontiguousarray(law))  # columns in another order are not; last bits depend on it
 
     def _get_weights(self, part: IntArray) -> FloatArray | None:
         return None if self.sample.weight is None else self.sample.weight[part]
@@ -319,14 +320,11 @@ class Study:
 
 def _warn_of_infinities(lines: Sequence[dict[str, Any]]) -> None:
     """Warn once of infinite losses, and where they are."""
-    counts: dict[str, int] = {}
-    for line in lines:
-        for column in ("raw", "recalibrated", "reliability_plugin"):
-            if np.isinf(line[column]):
-                key = f"{column} ({line['loss']}) of {line['method']}"
-                counts[key] = counts.get(key, 0) + 1
-    if counts:
-        facts = {"where": counts, "total": len({line["split"] for line in lines})}
+    columns = ("raw", "recalibrated", "reliability_plugin")
+    infinite = [(line, column) for line in lines for column in columns if np.isinf(line[column])]
+    if infinite:
+        counts = Counter(f"{column} ({line['loss']}) of {line['method']}" for line, column in infinite)
+        facts = {"where": dict(counts), "total": len({line["split"] for line in lines})}
         announce(Finding("infinite_splits", facts=facts))
 
 
@@ -354,7 +352,8 @@ class EnsembleRecipe:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScoreprismWarning)  # they concern a single split
             member = fit_foreign(self.learner, columns(scores), codes, weight, (seed, hash_name(self.name)), ENCODE)
-        return lambda new: narrow_law(score_rows(member, columns(new), np.arange(k), repr(self.name)))
+        score = partial(score_rows, member, classes=np.arange(k), name=repr(self.name))
+        return lambda new: narrow_law(np.ascontiguousarray(score(columns(new))))
 
     def _check_pool(self, pool: Pool, k: int) -> Pool:
         def apply(scores: FloatArray) -> FloatArray:
@@ -378,11 +377,6 @@ def stack_features(learner: Any, scores: FloatArray) -> FloatArray:
     """Members' scores as columns: all classes for our combiners, for others without the first, which is redundant."""
     first = 0 if isinstance(learner, Combiner) else 1
     return scores if scores.ndim == 2 else scores[:, :, first:].reshape(scores.shape[0], -1)
-
-
-def narrow_law(law: FloatArray) -> FloatArray:
-    """A law of all classes in the layout of stacked members: the second column of two, otherwise all."""
-    return np.ascontiguousarray(as_vector(law) if law.shape[1] == 2 else law)
 
 
 def hash_name(name: str) -> int:
@@ -419,14 +413,14 @@ def parse_ensembles(ensembles: object, models: Sequence[str]) -> dict[str, Ensem
         refuse(
             "`ensembles` and `models` must have different names", abbreviate(map(repr, repeated)), "Rename the model."
         )
-    return {name: _parse_combining(name, kind) for name, kind in by_name.items()} if len(models) > 1 else {}
+    return {name: _parse_ensemble(name, kind) for name, kind in by_name.items()} if len(models) > 1 else {}
 
 
 def _parse_name(ensemble: object) -> str:
     return parse_choice(ensemble, ENSEMBLES, "each of ensembles")
 
 
-def _parse_combining(name: object, kind: Any) -> EnsembleRecipe:
+def _parse_ensemble(name: object, kind: Any) -> EnsembleRecipe:
     if not isinstance(name, str) or not name:
         refuse("the name of an ensemble must be a word", write_plain(name), "For example {'mean': 'average'}.")
     if isinstance(kind, str):

@@ -98,12 +98,12 @@ class Judge:
         """The mean plug-in reliability when labels of the calibration rows are drawn from the scores themselves."""
         rng = np.random.default_rng([*seed, LABELS])  # the same for every method, so that only its scores matter
         reliabilities: dict[str, list[float]] = {name: [] for name in self.losses}
-        score = self._clip(fit.sample.prediction)
+        score = clip_law(fit.sample.prediction, self.clip)
         for _ in range(self.redraws):
             drawn = _redraw_labels(fit, rng)
             if drawn is None:
                 break
-            law = self._clip(self._fit_law(drawn))
+            law = clip_law(self._fit_law(drawn), self.clip)
             for name, loss in self.losses.items():
                 reliabilities[name].append(fit.sample.mean(loss.divergence(score, law)))
         return {name: float(np.mean(values)) if values else np.nan for name, values in reliabilities.items()}
@@ -115,9 +115,6 @@ class Judge:
         rows = fit.calibration
         assert rows is not None  # noqa: S101 - there always is a calibration part
         return self.maps[0].share(rows).fit(rows)(fit.rows.score)
-
-    def _clip(self, law: FloatArray) -> FloatArray:
-        return law if self.clip is None else clip_law(law, self.clip)
 
 
 def _measure(chain: Chain, loss: ProperLoss) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -68,17 +69,12 @@ def draw_split(
     for redraws in range(_DRAWS):
         train, calibration, test = _cut(sample, np.arange(sample.n), sizes, rng, stratify=stratify)
         parts = ((train, 1), (calibration, PAIR), (test, 1))
-        lacks = any(_find_lacking(sample, part, least).size for part, least in parts)
-        halved = (calibration, calibration)
-        if halves and not lacks:
-            halved = _halve(sample, calibration, seed, stratify=stratify) or halved
-            lacks = halved[0] is calibration
-        split = Split(train, *halved, test, redraws)
-        if not lacks:
-            break
-    else:
-        _refuse_rare(sample, None, f"{_DRAWS} random draws without such a split")
-    return split
+        if any(_find_lacking(sample, part, least).size for part, least in parts):
+            continue
+        halved = _halve(sample, calibration, seed, stratify=stratify) if halves else (calibration, calibration)
+        if halved is not None:
+            return Split(train, *halved, test, redraws)
+    return _refuse_rare(sample, None, f"{_DRAWS} random draws without such a split")
 
 
 def _halve(
@@ -137,14 +133,14 @@ def parse_splits(splits: object, sample: Sample, seed: int, *, halves: bool) -> 
         train, calibration, test = (part[part >= 0] for part in parts)
         _require_apart((train, calibration, test), number, sample.groups)
         for name, part, least in zip(where, (train, calibration, test), (1, PAIR, 1), strict=True):
-            if _find_lacking(sample, part, least).size:
-                _refuse_rare(sample, int(_find_lacking(sample, part, least)[0]), f"fewer than {least} in {name}")
-        halved = (calibration, calibration)
+            lacking = _find_lacking(sample, part, least)
+            if lacking.size:
+                _refuse_rare(sample, int(lacking[0]), f"fewer than {least} in {name}")
+        halved: tuple[IntArray, IntArray] | None = (calibration, calibration)
         if halves:
-            halved = _halve(sample, calibration, (seed, number), stratify=False) or halved
-            if halved[0] is calibration:
-                what = f"{_DRAWS} random halves of {calibration.size} calibration rows without"
-                _refuse_rare(sample, None, what)
+            halved = _halve(sample, calibration, (seed, number), stratify=False)
+        if halved is None:
+            _refuse_rare(sample, None, f"{_DRAWS} random halves of {calibration.size} calibration rows without")
         plan.append(Split(train, *halved, test, 0))
     if not plan:
         refuse(rule, "no split", "Pass at least one.")
@@ -165,11 +161,9 @@ def _parse_row_numbers(value: object, n: int, name: str) -> IntArray:
 
 def _require_apart(parts: Sequence[IntArray], number: int, groups: IntArray | None) -> None:
     """Refuse a row or group that is in two parts."""
-    for what, keys in (("rows", None), ("groups", groups)):
-        if what == "groups" and keys is None:
-            continue
-        inside = [np.unique(part if keys is None else keys[part]) for part in parts]
-        for i, j in ((0, 1), (0, 2), (1, 2)):
+    members = {"rows": parts} | ({} if groups is None else {"groups": [groups[part] for part in parts]})
+    for what, inside in members.items():
+        for i, j in combinations(range(len(PARTS)), 2):
             both = np.intersect1d(inside[i], inside[j])
             if both.size:
                 refuse(

@@ -44,11 +44,14 @@ class LongTable(NamedTuple):
         """Losses in order of appearance; one without a name if there is no such column."""
         return list(dict.fromkeys(self.loss.tolist()))
 
+    def parse_metric(self, name: str) -> str:
+        """The name of a column of numbers."""
+        if name in self.columns:
+            return name
+        return parse_choice(name, [key for key in self.columns if key not in ("split", "method", "loss")], "metric")
+
     def get_numbers(self, name: str) -> FloatArray:
         """A column of numbers; NaN where one is missing."""
-        if name not in self.columns:
-            metrics = [key for key in self.columns if key not in ("split", "method", "loss")]
-            parse_choice(name, metrics, "metric")
         column = unwrap(self.columns[name])
         try:
             values = np.asarray(column.values).astype(np.float64)
@@ -56,7 +59,7 @@ class LongTable(NamedTuple):
             refuse(f"column {name!r} must hold numbers", "something else", "Convert it first.")
         return values if column.missing is None else np.where(column.missing, np.nan, values)
 
-    def double_use(self) -> list[str]:
+    def find_double_use(self) -> list[str]:
         """Methods that were fitted on the rows of their calibrator."""
         if "double_use" not in self.columns:
             return []
@@ -347,5 +350,5 @@ def splits_summary(
         losses=tuple(loss for _, loss in nonempty),
         n_splits=tuple(int(rows[pair].size) for pair in nonempty),
         values={measure: tuple(column[rows[pair]] for pair in nonempty) for measure, column in columns.items()},
-        double_use=tuple(table.double_use()),
+        double_use=tuple(table.find_double_use()),
     )
