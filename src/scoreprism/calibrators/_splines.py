@@ -46,6 +46,7 @@ _KNOTS = {
 
 
 def _parse_knots(value: object, name: str) -> int:
+    """A number of knots for which Harrell gives quantiles."""
     return int(parse_number(value, name, "a whole number from 3 to 7", lambda v: v in _KNOTS))
 
 
@@ -95,9 +96,8 @@ class NaturalSplineCalibrator(Calibrator):
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").with_floor(data.score, data.distance)
         smooth = find_separation(x, data.y) != 0
-        fit = fit_or_shrink(
-            _cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=self.ridge * _curvature_penalty(knots)
-        )
+        penalty = self.ridge * _curvature_penalty(knots)
+        fit = fit_or_shrink(_evaluate_cardinals(x, knots), data.y, data.weight, smooth=smooth, penalty=penalty)
         curve = natural_spline(knots, fit.coefficients, tails="linear")
         return BinaryMap(data.logit, curve, "logit").with_floor(data.score, data.distance)
 
@@ -112,8 +112,8 @@ class NaturalSplineCalibrator(Calibrator):
         if knots.size < 3 or find_separation(x, whole.y) != 0:
             return super()._fit_many(batch)
         penalty = self.ridge * _curvature_penalty(knots)
-        start = fit_or_shrink(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
-        design = _cardinal(whole.logit(batch.center), knots)
+        start = fit_or_shrink(_evaluate_cardinals(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
+        design = _evaluate_cardinals(whole.logit(batch.center), knots)
         beta = fit_lines(batch, design, start.coefficients, penalty)
         return batch.keep_inside(super()._fit_many(batch) if beta is None else clipped_sigmoid(beta @ design))
 
@@ -138,12 +138,12 @@ def _separate_knots(knots: FloatArray) -> FloatArray:
 
 
 def _curvature_penalty(knots: FloatArray) -> FloatArray:
-    """What makes of values at the knots their deviations from a straight line."""
+    """The projection that takes values at the knots to their deviations from a straight line."""
     line = np.column_stack([np.ones(knots.size), (knots - knots.mean()) / np.ptp(knots)])
     return np.asarray(np.eye(knots.size) - line @ np.linalg.pinv(line))
 
 
-def _cardinal(x: FloatArray, knots: FloatArray) -> FloatArray:
+def _evaluate_cardinals(x: FloatArray, knots: FloatArray) -> FloatArray:
     """The natural splines that are 1 at one knot and 0 at the others, one row each, straight beyond the knots."""
     from scipy.interpolate import CubicSpline
 
