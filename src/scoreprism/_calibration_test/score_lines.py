@@ -20,7 +20,7 @@ _SHARED = 4
 
 @dataclass(frozen=True)
 class ScoreLines:
-    """Rows that have weight, sorted by score."""
+    """Rows that have weight, sorted by score; a line is a row, or several of one score and weight."""
 
     law: FloatArray  # (lines,): scores; two classes are always one column
     weight: FloatArray  # (lines,): weight of a row; over all rows their mean is 1
