@@ -17,7 +17,7 @@ from scoreprism._kernels.logistic import find_separation, fit_or_shrink
 from scoreprism._learners.penalised_splines import KernelStep, Shape, SplineProblem, boxed, rising, unconstrained
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
-from scoreprism._maps.spline_basis import natural_spline
+from scoreprism._maps.spline_basis import HARRELL_KNOTS, natural_spline
 from scoreprism._sample.batch import Batch, fit_lines
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators._calibrator import (
@@ -35,19 +35,10 @@ from scoreprism.calibrators._calibrator import (
 from scoreprism.calibrators._kernel_smoothing import parse_bandwidth
 from scoreprism.calibrators._parametric import fit_line
 
-#: Knots of natural splines as quantiles (Harrell 2015, table 2.3).
-_KNOTS = {
-    3: (0.1, 0.5, 0.9),
-    4: (0.05, 0.35, 0.65, 0.95),
-    5: (0.05, 0.275, 0.5, 0.725, 0.95),
-    6: (0.05, 0.23, 0.41, 0.59, 0.77, 0.95),
-    7: (0.025, 0.1833, 0.3417, 0.5, 0.6583, 0.8167, 0.975),
-}
-
 
 def _parse_knots(value: object, name: str) -> int:
     """A number of knots for which Harrell gives quantiles."""
-    return int(parse_number(value, name, "a whole number from 3 to 7", lambda v: v in _KNOTS))
+    return int(parse_number(value, name, "a whole number from 3 to 7", lambda v: v in HARRELL_KNOTS))
 
 
 @with_parameters
@@ -92,7 +83,7 @@ class NaturalSplineCalibrator(Calibrator):
 
     def _fit(self, data: FitRows) -> Map:
         x = data.logit(data.score)
-        knots = _separate_knots(weighted_quantiles(x, data.weight, _KNOTS[self.n_knots]))
+        knots = self._place_knots(x, data.weight)
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").with_floor(data.score, data.distance)
         smooth = find_separation(x, data.y) != 0
@@ -108,7 +99,7 @@ class NaturalSplineCalibrator(Calibrator):
         """Laws of all training sets with the knots of all rows."""
         whole = batch.everything
         x = whole.logit(whole.score)
-        knots = _separate_knots(weighted_quantiles(x, whole.weight, _KNOTS[self.n_knots]))
+        knots = self._place_knots(x, whole.weight)
         if knots.size < 3 or find_separation(x, whole.y) != 0:
             return super()._fit_many(batch)
         penalty = self.ridge * _curvature_penalty(knots)
@@ -116,6 +107,15 @@ class NaturalSplineCalibrator(Calibrator):
         design = _evaluate_cardinals(whole.logit(batch.center), knots)
         beta = fit_lines(batch, design, start.coefficients, penalty)
         return batch.keep_inside(super()._fit_many(batch) if beta is None else clipped_sigmoid(beta @ design))
+
+    def _place_knots(self, x: FloatArray, weight: FloatArray | None) -> FloatArray:
+        """Knots at Harrell's quantiles, without those nearer than a hundredth of the range to the one before (ties)."""
+        knots = weighted_quantiles(x, weight, HARRELL_KNOTS[self.n_knots])
+        separate = [float(knots[0])]
+        for knot in knots[1:].tolist():
+            if knot - separate[-1] > 0.01 * float(knots[-1] - knots[0]):
+                separate.append(knot)
+        return np.array(separate)
 
     @property
     def knots_(self) -> FloatArray:
@@ -126,15 +126,6 @@ class NaturalSplineCalibrator(Calibrator):
     def values_(self) -> FloatArray:
         """Log-odds at the knots."""
         return self._fitted.curve(self.knots_)  # type: ignore[no-any-return]
-
-
-def _separate_knots(knots: FloatArray) -> FloatArray:
-    """Knots without those nearer than a hundredth of their range to the one before: ties leave rounding apart."""
-    separate = [float(knots[0])]
-    for knot in knots[1:].tolist():
-        if knot - separate[-1] > 0.01 * float(knots[-1] - knots[0]):
-            separate.append(knot)
-    return np.array(separate)
 
 
 def _curvature_penalty(knots: FloatArray) -> FloatArray:
