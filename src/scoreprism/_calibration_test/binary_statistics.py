@@ -2,8 +2,8 @@
 
 A statistic is prepared from scores and weights, then called with outcomes of shape (m, lines): the observed ones, or
 m draws Y* ~ Bernoulli(S). A line is a row, or several rows of one score and weight, whose outcomes are added up.
-Nothing in it depends on the outcomes but the call, so Monte-Carlo p-values are exact. Outcomes to which their score
-gives probability 0 are not its business: `simulate` makes every statistic infinite there.
+Only the call sees outcomes, so Monte-Carlo p-values are exact. Statistics need not handle outcomes to which their
+score gives probability 0: `simulate` makes every statistic infinite there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.numerics import EDGE, REACHED, log_odds, sigmoid, softplus
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
+from scoreprism._maps.spline_basis import HARRELL_KNOTS
 
-#: Knots of the natural spline as quantiles of the logit (Harrell 2015, table 2.3).
-_KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
+#: Knots of the natural spline.
+_KNOTS = 5
 #: Newton steps at most. From the identity three or four are enough, unless the likelihood has no maximum.
 _STEPS = 100
 #: A fit ends where the Newton decrement is below this.
@@ -117,7 +118,7 @@ def _likelihood_ratio(data: ScoreLines, *, bends: bool) -> LikelihoodRatio:
 
 def _bends(x: FloatArray, size: FloatArray) -> list[FloatArray]:
     """What a natural cubic spline adds to a line: truncated cubes that are straight beyond the outer knots."""
-    knots = np.unique(np.quantile(np.repeat(x, size.astype(np.intp)), _KNOTS)) if x.size else x
+    knots = np.unique(np.quantile(np.repeat(x, size.astype(np.intp)), HARRELL_KNOTS[_KNOTS])) if x.size else x
     if knots.size < 3 or np.ptp(knots) < 1e-9:
         return []
     t, knots = (x - knots[0]) / np.ptp(knots), (knots - knots[0]) / np.ptp(knots)

@@ -186,19 +186,23 @@ class TestResult(Noted, Record):
             "pvalue": [self.pvalue, *(part["pvalue"] for part in parts.values())],
         }
 
-    def _title(self) -> str:
+    @property
+    def _basis(self) -> str:
+        """The rows, and where the p-value comes from."""
         how = f"{self.n_resamples} draws from the scores" if self.n_resamples else "large-sample law"
-        return f"{self.about} test {self.method}\nhypothesis: {self.hypothesis}; {self.n} rows; {how}"
+        return f"{self.n} rows; {how}"
+
+    def _title(self) -> str:
+        return f"{self.about} test {self.method}\nhypothesis: {self.hypothesis}; {self._basis}"
 
     def _findings(self) -> Sequence[Finding]:
         return self.findings
 
     def __repr__(self) -> str:
-        how = f"{self.n_resamples} draws from the scores" if self.n_resamples else "large-sample law"
         lines = [
             f"{self.about} test {self.method}: p = {self.pvalue:.4g} (statistic {self.statistic:.4g})",
             f"  hypothesis: {self.hypothesis}",
-            f"  {self.n} rows; {how}",
+            f"  {self._basis}",
         ]
         width = max((len(name) for name in self.components), default=0)
         for name, part in self.components.items():
@@ -278,37 +282,37 @@ def calibration_test(
     data = ScoreLines.of(Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes))
     _require_classes(test, data.k)
     if test.reference != "Monte Carlo":
-        return _result(test, data, *test._build(data.k)(data, groups))
-    return _monte_carlo(test, data, resamples, rng, n_jobs)
+        return _make_result(test, data, *test._build(data.k)(data, groups))
+    return _run_monte_carlo(test, data, resamples, rng, n_jobs)
 
 
-def _monte_carlo(
+def _run_monte_carlo(
     test: CalibrationTest, data: ScoreLines, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
 ) -> TestResult:
     weights = test._parts(data.k)
     names = tuple(weights)
     tied = data.merge_ties()
-    values = simulate(tied, [statistic_of(name, tied) for name in names], n_resamples, rng, n_jobs)
+    values = simulate(tied, [prepare_statistic(name, tied) for name in names], n_resamples, rng, n_jobs)
     if names == (test.name,):
-        return _result(test, data, float(values[0, 0]), float(tail(values[:, 0])[0]), {}, n_resamples)
+        return _make_result(test, data, float(values[0, 0]), float(tail(values[:, 0])[0]), {}, n_resamples)
     smallest, p, parts = smallest_p(values, np.array(list(weights.values())))
     numbers = zip(names, values[0].tolist(), parts.tolist(), strict=True)
     components = {name: {"statistic": value, "pvalue": part, "weight": weights[name]} for name, value, part in numbers}
-    return _result(test, data, smallest, p, components, n_resamples)
+    return _make_result(test, data, smallest, p, components, n_resamples)
 
 
 def compute_pvalue(data: ScoreLines, n_resamples: int, rng: np.random.Generator) -> float:
     """The p-value of the default test for scores that are parsed."""
-    return _monte_carlo(CALIBRATION_TESTS["min-p"], data, n_resamples, rng, None).pvalue
+    return _run_monte_carlo(CALIBRATION_TESTS["min-p"], data, n_resamples, rng, None).pvalue
 
 
-def statistic_of(name: str, data: ScoreLines) -> Statistic:
+def prepare_statistic(name: str, data: ScoreLines) -> Statistic:
     """The statistic of a Monte-Carlo test, prepared for these scores."""
     build: Builder = CALIBRATION_TESTS[name]._build(data.k)
     return build(data)
 
 
-def _result(
+def _make_result(
     test: CalibrationTest, data: ScoreLines, statistic: float, pvalue: float, components: Parts, n_resamples: int = 0
 ) -> TestResult:
     event = "P(Y = 1 | S) = S" if data.k == 2 else "P(Y = k | S) = S_k for every class k"

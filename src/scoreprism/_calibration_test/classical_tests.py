@@ -31,8 +31,8 @@ def spiegelhalter(data: ScoreLines, n_groups: int) -> tuple[float, float, Parts]
     return z, math.erfc(abs(z) / math.sqrt(2.0)), {}
 
 
-def group_table(data: ScoreLines, n_groups: int) -> FloatArray:
-    """Rows' weight, observed and expected events, and variance of each group of equal mass; ties stay together."""
+def _sum_groups(data: ScoreLines, n_groups: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Observed and expected events, and their variance, in groups of equal mass; ties stay together."""
     weight, s = data.weight, data.law
     ends = np.append(run_starts(s)[1:], s.size)
     reached = np.cumsum(weight)[ends - 1]
@@ -43,7 +43,7 @@ def group_table(data: ScoreLines, n_groups: int) -> FloatArray:
         np.add.reduceat(column, start) for column in (weight, weight * data.y, weight * s, weight**2)
     )
     share = expected / mass
-    return np.stack([mass, observed, expected, squares * share * (1.0 - share)], axis=1)
+    return observed, expected, squares * share * (1.0 - share)
 
 
 def hosmer_lemeshow(data: ScoreLines, n_groups: int) -> tuple[float, float, Parts]:
@@ -55,7 +55,7 @@ def hosmer_lemeshow(data: ScoreLines, n_groups: int) -> tuple[float, float, Part
     """
     from scipy.special import chdtrc
 
-    _, observed, expected, variance = group_table(data, n_groups).T
+    observed, expected, variance = _sum_groups(data, n_groups)
     free = variance > 1e-14  # in a group of certainties nothing can deviate
     df = int(free.sum())
     parts = {"groups": {"df": float(df)}}

@@ -1,4 +1,4 @@
-"""The material of a calibration test: scores, weights and outcomes, sorted, so that the order of rows is forgotten.
+"""What a calibration test is computed from: scores, weights and outcomes, sorted, so that the order of rows is lost.
 
 Rows of the same score and weight may share a line. Nothing tells them apart, so a statistic needs only their number
 and how often each class happened among them; under the hypothesis that is Binomial(number, S), or multinomial.
@@ -20,7 +20,7 @@ _SHARED = 4
 
 @dataclass(frozen=True)
 class ScoreLines:
-    """Rows that have weight, sorted by score."""
+    """Rows that have weight, sorted by score; a line is a row, or several of one score and weight."""
 
     law: FloatArray  # (lines,): scores; two classes are always one column
     weight: FloatArray  # (lines,): weight of a row; over all rows their mean is 1
@@ -30,7 +30,7 @@ class ScoreLines:
 
     @staticmethod
     def of(sample: Sample) -> ScoreLines:
-        """The rows of the only model of a sample; their order is forgotten."""
+        """The rows of the only model of a sample; their order is lost."""
         law, y = sample.prediction, sample.y
         weight = np.ones(sample.n) if sample.weight is None else sample.weight
         impossible = bool((pick(as_matrix(law), y) == 0.0).any())

@@ -99,7 +99,7 @@ class LocalRegression:
         from scipy.interpolate import CubicSpline
 
         if x.size > DIRECT:
-            x, mass, events = _pool_neighbours(x, mass, events, _POOLED)
+            x, mass, events = pool_neighbours(x, mass, events, _POOLED)
         reached = np.cumsum(mass)
         even = np.linspace(min(x[0], at.min()), max(x[-1], at.max()), _POINTS // 2)
         dense = np.interp(np.linspace(reached[0], reached[-1], _POINTS), reached, x)
@@ -210,7 +210,7 @@ def find_bandwidths(x: FloatArray, mass: FloatArray, span: float, at: FloatArray
     return np.asarray(np.maximum(np.minimum(*reach), 0.0))
 
 
-def _pool_neighbours(
+def pool_neighbours(
     x: FloatArray, mass: FloatArray, events: FloatArray, cells: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Neighbours pooled at their mean score: at most 1/cells of the mass and 2/cells of the range together."""

@@ -13,6 +13,14 @@ from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.quadratic_program import solve_qp
 from scoreprism._maps.binary_map import Cubics
 
+#: Knots of natural splines as quantiles, by their number (Harrell 2015, table 2.3).
+HARRELL_KNOTS = {
+    3: (0.1, 0.5, 0.9),
+    4: (0.05, 0.35, 0.65, 0.95),
+    5: (0.05, 0.275, 0.5, 0.725, 0.95),
+    6: (0.05, 0.23, 0.41, 0.59, 0.77, 0.95),
+    7: (0.025, 0.1833, 0.3417, 0.5, 0.6583, 0.8167, 0.975),
+}
 #: Steps of IRLS at most, and those in which λ is still chosen.
 _STEPS, _CHOICES = 60, 6
 #: B-spline coefficients c₀…c₃ of one interval to its Bernstein coefficients.

@@ -61,7 +61,7 @@ _QUOTES = ('"', "`")
 
 # ── parameters ──────────────────────────────────────────────────────────────────────────────────────
 
-#: Parses a parameter: from its value and its name to what fits trust.
+#: From the value and the name of a parameter to its parsed value, which fits trust.
 Rule = Callable[[Any, str], Any]
 
 
@@ -107,7 +107,7 @@ C = TypeVar("C", bound=type[Any])
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def with_parameters(estimator: C) -> C:
-    """An estimator whose parameters are its fields; what its docstring leaves out of them is said from the table."""
+    """An estimator whose parameters are its fields; its docstring may leave out those that `_parameters` describes."""
     dataclass(kw_only=True, eq=False, repr=False)(estimator)
     return described()(estimator)
 
@@ -440,6 +440,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.ascontiguousarray(table[:, 1] if self.kind == "probability" else table[:, 1] - table[:, 0])
 
     def _check_classes(self, classes: NDArray[Any]) -> None:
+        """Refuse a single class, and more than two where the map takes two."""
         if len(classes) < 2:
             refuse(
                 "`y` must hold at least two classes",
@@ -467,11 +468,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             setattr(parsed, name, parse(getattr(self, name), name))
         return parsed
 
-    def _fit_as(self, asked: Calibrator, data: FitRows) -> Map:
-        """Fit as a copy with parsed parameters, keep what was found, and leave the parameters as they were passed."""
+    def _fit_as(self, parsed: Calibrator, data: FitRows) -> Map:
+        """Fit a copy with parsed parameters, take over its fitted attributes, and leave the parameters as passed."""
         parameters = self.get_params(deep=False)
-        fitted = asked._fit(data)
-        self.__dict__.update({name: value for name, value in vars(asked).items() if name not in parameters})
+        fitted = parsed._fit(data)
+        self.__dict__.update({name: value for name, value in vars(parsed).items() if name not in parameters})
         return fitted
 
     def _share_choices(self, data: FitRows) -> Calibrator:
@@ -604,15 +605,15 @@ def from_json(text: str | bytes) -> Calibrator:
     >>> from_json(text).to_json() == text
     True
     """
-    return _from_file(map_files.read(text))
+    return _make_from_fields(map_files.read(text))
 
 
-def _from_file(found: dict[str, Any]) -> Calibrator:
+def _make_from_fields(fields: dict[str, Any]) -> Calibrator:
     """A fitted calibrator from the fields of a file."""
-    described = {name: found[name] for name in ("calibrator", "parameters", "fitted")}
+    described = {name: fields[name] for name in ("calibrator", "parameters", "fitted")}
     calibrator: Calibrator = map_files.make_described(described, CALIBRATORS)
-    calibrator.classes_ = map_files.decode_labels(found["classes"])
-    k, width, names = len(calibrator.classes_), found["n_features_in"], found["feature_names_in"]
+    calibrator.classes_ = map_files.decode_labels(fields["classes"])
+    k, width, names = len(calibrator.classes_), fields["n_features_in"], fields["feature_names_in"]
     if isinstance(width, bool) or not isinstance(width, int) or width < 1:
         refuse("n_features_in must be a whole number of at least 1", brief(width), REMEDY)
     calibrator.n_features_in_ = width
@@ -620,13 +621,13 @@ def _from_file(found: dict[str, Any]) -> Calibrator:
         if not isinstance(names, list) or len(names) != width or not all(isinstance(name, str) for name in names):
             refuse("feature_names_in must be null or one name per column", repr(names), REMEDY)
         calibrator.feature_names_in_ = np.array(names, dtype=object)
-    reduction = None if found["reduction"] is None else decode(found["reduction"], "reduction")
+    reduction = None if fields["reduction"] is None else decode(fields["reduction"], "reduction")
     if reduction is not None and (not isinstance(reduction, Reduction) or len(reduction.weights) != width + 1):
         refuse("reduction must fit the number of columns", type(reduction).__name__, REMEDY)
     calibrator.reduction_ = reduction
-    calibrator.map_ = map_files.decode_map(found["map"], k)
+    calibrator.map_ = map_files.decode_map(fields["map"], k)
     n_features = 1 if k == 2 and reduction is None else width
-    calibrator.provenance_ = read_provenance(found["provenance"], k, n_features)
+    calibrator.provenance_ = read_provenance(fields["provenance"], k, n_features)
     inner = getattr(calibrator, "calibrator_", None)
     if isinstance(inner, Calibrator):
         for name in ("map_", "classes_", "n_features_in_", "reduction_", "provenance_"):

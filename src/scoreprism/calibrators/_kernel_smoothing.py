@@ -33,6 +33,8 @@ from scoreprism.calibrators._calibrator import (
 _NODES = 4096
 #: Points per bandwidth, and in all, of the coarse curve.
 _COARSE, _COARSE_MOST = 16, 1 << 15
+#: Its points within a bandwidth of one of them, in bandwidths.
+_COARSE_WINDOW = np.arange(-_COARSE, _COARSE + 1) / _COARSE
 
 
 def parse_bandwidth(value: object, name: str) -> str | float:
@@ -96,7 +98,7 @@ class KernelCalibrator(Calibrator):
         kernel, chart = KERNELS[self.kernel], data.chart("probability")
         x = chart(data.score)
         self.bandwidth_ = choose_bandwidth(self.bandwidth, x, data.y, data.weight, kernel)
-        draw = _coarse_curve if self.bandwidth == "under" else _curve
+        draw = _draw_coarse_curve if self.bandwidth == "under" else _draw_curve
         curve = draw(x, data, self.bandwidth_, kernel)
         return BinaryMap(chart, curve, "identity", resolve_distance(self.clip, data))
 
@@ -106,10 +108,10 @@ class KernelCalibrator(Calibrator):
         if self.bandwidth != "under" or self.clip != "auto" or rule <= 1e-12:
             return super()._fit_many(batch)
         share = float(batch.total.mean()) / whole.total  # a training set has fewer rows, and so a wider window
-        return _coarse_curves(batch, 0.5 * rule * share**-0.2, kernel)
+        return _evaluate_coarse_curves(batch, 0.5 * rule * share**-0.2, kernel)
 
 
-def _curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> MapCurve:
+def _draw_curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> MapCurve:
     """The estimate at many points, joined by a natural spline; across gaps without rows, by a straight line."""
     low, high = float(x.min()), float(x.max())
     steps = np.ceil(32.0 * (high - low) / bandwidth)
@@ -124,29 +126,33 @@ def _curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> Ma
     return natural_spline(points, np.interp(points, reached, rate), tails="constant")
 
 
-def _coarse_curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> MapCurve:
+def _draw_coarse_curve(x: FloatArray, data: FitRows, bandwidth: float, kernel: Kernel) -> MapCurve:
     """The estimate at points h/16 apart that rows are shared between, joined by straight lines: one convolution."""
-    low, high = float(x.min()), float(x.max())
-    step = max(bandwidth / _COARSE, (high - low) / _COARSE_MOST)
-    count = int((high - low) / step) + 2
-    row = kernel(np.arange(-_COARSE, _COARSE + 1) / _COARSE)
+    low = float(x.min())
+    step, count = _choose_coarse_grid(low, float(x.max()), bandwidth)
+    row = kernel(_COARSE_WINDOW)
     shared = linear_bins(x, data.y, data.weight, low, step, max(count, row.size))  # room for a whole window
     mass, events = (np.convolve(line, row, "same")[:count] for line in shared)
     reached = mass > 1e-9 * mass.max()
     return BrokenLine((low + step * np.arange(count))[reached], np.clip(events[reached] / mass[reached], 0.0, 1.0))
 
 
-def _coarse_curves(batch: Batch, bandwidth: float, kernel: Kernel) -> FloatArray:
-    """`_coarse_curve` of many training sets on one grid, at the centers of their cells."""
+def _choose_coarse_grid(low: float, high: float, bandwidth: float) -> tuple[float, int]:
+    """Step and number of the points of a coarse curve."""
+    step = max(bandwidth / _COARSE, (high - low) / _COARSE_MOST)
+    return step, int((high - low) / step) + 2
+
+
+def _evaluate_coarse_curves(batch: Batch, bandwidth: float, kernel: Kernel) -> FloatArray:
+    """`_draw_coarse_curve` of many training sets on one grid, at the centers of their cells."""
     from scipy.ndimage import convolve1d
 
-    low, high = float(batch.center[0]), float(batch.center[-1])
-    step = max(bandwidth / _COARSE, (high - low) / _COARSE_MOST)
-    count = int((high - low) / step) + 2
+    low = float(batch.center[0])
+    step, count = _choose_coarse_grid(low, float(batch.center[-1]), bandwidth)
     place = (batch.center - low) / step
     index = np.minimum(place.astype(np.intp), count - 2)
     up = place - index
-    row = kernel(np.arange(-_COARSE, _COARSE + 1) / _COARSE)
+    row = kernel(_COARSE_WINDOW)
     sums = []
     for part in (batch.weight, batch.events):
         lines = np.zeros((part.shape[0], count))

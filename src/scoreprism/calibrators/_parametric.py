@@ -162,7 +162,7 @@ class TemperatureCalibrator(Calibrator):
 
     def _fit(self, data: FitRows) -> Map:
         if data.k == 2:
-            beta, self.separated_ = _sharpness(_binary_look, data.logit(data.score), data)
+            beta, self.separated_ = _find_sharpness(data.logit(data.score), data)
             tempered = BinaryMap(data.logit, Affine(beta, 0.0), "logit")
             raw = rising_sigmoid(data.logit(data.score))
             # a floor no nearer to the middle than the nearest score cannot raise the loss of a fitted row
@@ -170,7 +170,7 @@ class TemperatureCalibrator(Calibrator):
             return tempered.with_floor(data.score, data.distance, least=least)
         low = smallest(data)
         logs = log_law(data.score, data.kind, low)
-        beta, self.separated_ = _sharpness(_multi_look, logs, data)
+        beta, self.separated_ = _find_sharpness(logs, data)
         fitted = Tempered(data.kind, beta, low, 0.0)(data.score)
         most = min(data.distance, 0.5 / data.k)
         return Tempered(data.kind, beta, low, float(min(most, max(fitted.min(), TINY))))  # fitted rows stay
@@ -182,48 +182,49 @@ class TemperatureCalibrator(Calibrator):
         return 1.0 / float(fitted.sharpness if isinstance(fitted, Tempered) else fitted.curve.slope)
 
 
-#: First and second derivative of the log loss at 1/T.
-Look = tuple[float, float]
+#: From 1/T to the first and second derivative of the log loss there.
+_Derivatives = Callable[[float], tuple[float, float]]
 
 
-def _binary_look(x: FloatArray, y: FloatArray, weight: FloatArray | None) -> Callable[[float], Look]:
-    """The log loss of two classes as a function of 1/T."""
+def _make_binary_derivatives(x: FloatArray, y: FloatArray, weight: FloatArray | None) -> _Derivatives:
+    """The derivatives of the log loss of two classes."""
     problem = Likelihood(x[None], y, weight)
 
-    def look(beta: float) -> Look:
+    def evaluate(beta: float) -> tuple[float, float]:
         _, slope, curve = problem.evaluate(np.array([beta]), loss=False)
         return float(slope[0]), float(curve[0, 0])
 
-    return look
+    return evaluate
 
 
-def _multi_look(logs: FloatArray, targets: FloatArray, weight: FloatArray | None) -> Callable[[float], Look]:
+def _make_class_derivatives(logs: FloatArray, targets: FloatArray, weight: FloatArray | None) -> _Derivatives:
     """The same for K classes."""
 
-    def look(beta: float) -> Look:
+    def evaluate(beta: float) -> tuple[float, float]:
         p = np.exp(log_softmax(beta * logs))
         mean = (p * logs).sum(axis=1)
         rows = mean - (targets * logs).sum(axis=1), (p * logs**2).sum(axis=1) - mean**2
         slope, curve = (float(r.sum() if weight is None else weight @ r) for r in rows)
         return slope, curve
 
-    return look
+    return evaluate
 
 
-def _sharpness(make: Callable[..., Callable[[float], Look]], x: FloatArray, data: FitRows) -> tuple[float, bool]:
+def _find_sharpness(x: FloatArray, data: FitRows) -> tuple[float, bool]:
     """The best 1/T, and whether the scores separate the classes, where smoothed targets keep it finite."""
+    make = _make_binary_derivatives if data.k == 2 else _make_class_derivatives
     hit = data.y if data.k == 2 else one_hot(data.codes, data.k)
-    if _no_finite_optimum(x, data):
-        smooth = shrink_targets(hit, data.weight) if data.k == 2 else _smooth_rows(hit, data)
-        return max(_minimum(make(x, smooth, data.weight)), 1.0), True  # never flatter: that would worsen the loss
+    if _has_no_optimum(x, data):
+        smooth = shrink_targets(hit, data.weight) if data.k == 2 else _shrink_rows(hit, data)
+        return max(_minimise(make(x, smooth, data.weight)), 1.0), True  # never flatter: that would worsen the loss
     start, step = 1.0, len(x) // 4096
     if step > 16:
-        start = _minimum(make(x[::step], hit[::step], None if data.weight is None else data.weight[::step]))
-    return _minimum(make(x, hit, data.weight), start), False
+        start = _minimise(make(x[::step], hit[::step], None if data.weight is None else data.weight[::step]))
+    return _minimise(make(x, hit, data.weight), start), False
 
 
-def _no_finite_optimum(x: FloatArray, data: FitRows) -> bool:
-    """Whether what happened never had a smaller score than something else, so that sharper is always better."""
+def _has_no_optimum(x: FloatArray, data: FitRows) -> bool:
+    """Whether no class ever had a larger score than the one that occurred, so that sharper is always better."""
     if data.k == 2:
         few = slice(0, 1024)  # most scores show it at once
         if (np.where(data.codes[few] == 1, x[few], -x[few]) < 0.0).any():
@@ -234,17 +235,17 @@ def _no_finite_optimum(x: FloatArray, data: FitRows) -> bool:
     return bool((gaps >= 0.0).all() and gaps.any())
 
 
-def _smooth_rows(targets: FloatArray, data: FitRows) -> FloatArray:
+def _shrink_rows(targets: FloatArray, data: FitRows) -> FloatArray:
     """Platt's targets for K classes: (N_k+1)/(N_k+K) for the class that occurred, 1/(N_k+K) for the others."""
     count = np.bincount(data.codes, weights=data.weight, minlength=data.k)[data.codes][:, None]
     return (targets * count + 1.0) / (count + data.k)
 
 
-def _minimum(look: Callable[[float], Look], beta: float = 1.0) -> float:
+def _minimise(evaluate: _Derivatives, beta: float = 1.0) -> float:
     """Minimise a convex function of one positive variable: Newton, kept inside a shrinking bracket."""
     low, high = _FLATTEST, _SHARPEST
     for _ in range(200):
-        slope, curve = look(beta)
+        slope, curve = evaluate(beta)
         if slope == 0.0:
             return beta
         low, high = (low, beta) if slope > 0.0 else (beta, high)
@@ -332,4 +333,4 @@ def _fit_nonnegative(columns: FloatArray, data: FitRows, *, through_half: bool, 
             if use is free:  # convex: a free minimum inside the quadrant is the minimum
                 return answer
             solutions.append((fit.loss, answer))
-    return min(solutions, key=lambda one: one[0])[1]
+    return min(solutions, key=lambda solution: solution[0])[1]

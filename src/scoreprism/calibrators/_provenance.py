@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.frames import backend_of, columns_of
+from scoreprism._core.frames import column_names
 from scoreprism._core.simplex import FloatArray
 from scoreprism._maps.parts import REMEDY, brief, require_fields
 from scoreprism._sample.fit_rows import FitRows
@@ -59,7 +59,7 @@ class Provenance:
 
     @property
     def events(self) -> int | None:
-        """Rows of ``classes_[1]``, of which a score of two classes speaks; None for more classes."""
+        """Rows of ``classes_[1]``, whose probability a score of two classes is; None for more classes."""
         return self.counts[1] if len(self.counts) == 2 else None
 
     def outside(self, scores: FloatArray) -> NDArray[np.bool_]:
@@ -126,9 +126,9 @@ def record_provenance(
     columns = (data.score if table is None else table).reshape(len(data.codes), -1)
     counts = np.bincount(data.codes, minlength=data.k)
     ranges = zip(columns.min(axis=0).tolist(), columns.max(axis=0).tolist(), strict=True)
-    target = _names(y)
+    target = _find_names(y)
     return Provenance(
-        score=_names(scores),
+        score=_find_names(scores),
         target=target[0] if target is not None and len(target) == 1 else None,
         labels=tuple(str(label) for label in classes.tolist()),
         rows=len(data.codes),
@@ -138,16 +138,10 @@ def record_provenance(
     )
 
 
-def _names(value: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a frame, or of a series; None where one has none."""
-    if backend_of(value) is None:
-        return None
-    names: list[Any]
-    if columns_of(value) is None:
-        names = [getattr(value, "name", None)]
-    else:
-        names = list(value.column_names if hasattr(value, "column_names") else value.columns)
-    return tuple(names) if all(isinstance(name, str) and name for name in names) else None
+def _find_names(value: object) -> tuple[str, ...] | None:
+    """Names of the columns of a frame, or of a series; None where a column has none."""
+    names = column_names(value)
+    return None if names is None or not all(isinstance(name, str) and name for name in names) else names
 
 
 @cache
@@ -160,11 +154,11 @@ def _version() -> str:
         return "unknown"
 
 
-def read_provenance(found: object, k: int, columns: int) -> Provenance | None:
+def read_provenance(stored: object, k: int, columns: int) -> Provenance | None:
     """What a file says, checked: `k` classes, and as many ranges as the map sees columns."""
-    if found is None:
+    if stored is None:
         return None
-    data = require_fields(found, _FIELDS, "provenance")
+    data = require_fields(stored, _FIELDS, "provenance")
     score, target, labels, version = (data[name] for name in ("score", "target", "labels", "version"))
     rows, counts, ranges = (data[name] for name in ("rows", "counts", "ranges"))
     texts = all(isinstance(text, str) for text in (*(score if isinstance(score, list) else ()), version))
@@ -178,10 +172,8 @@ def read_provenance(found: object, k: int, columns: int) -> Provenance | None:
     whole = isinstance(counts, list) and len(counts) == k and all(type(n) is int and n > 0 for n in [rows, *counts])
     if not whole or sum(counts) != rows or rows >= 2**62:
         refuse(f"provenance must count the rows of {k} classes", f"{brief(rows)} rows, {brief(counts)}", REMEDY)
-    good = isinstance(ranges, list) and len(ranges) == columns
-    good = good and all(isinstance(pair, list) and len(pair) == 2 for pair in ranges)
-    good = good and all(type(end) is float for pair in ranges for end in pair) and all(a <= b for a, b in ranges)
-    if not good:
+    are_pairs = isinstance(ranges, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in ranges)
+    if not are_pairs or len(ranges) != columns or not all(type(a) is type(b) is float and a <= b for a, b in ranges):
         refuse(f"provenance must have the range of {columns} columns", brief(ranges), REMEDY)
     pairs = tuple((pair[0], pair[1]) for pair in ranges)
     names = None if score is None else tuple(score)

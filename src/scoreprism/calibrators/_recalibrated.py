@@ -134,7 +134,8 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if isinstance(estimator, FrozenEstimator):
             self._check_frozen(estimator)
             warn_of_training_rows(estimator, X, labels, sample_weight)
-            self.calibrated_ = [Pair(estimator, self._map(scores(estimator, X, self.classes_), labels, sample_weight))]
+            scored = score_rows(estimator, X, self.classes_)
+            self.calibrated_ = [Pair(estimator, self._fit_map(scored, labels, sample_weight))]
         else:
             self.calibrated_ = self._cross_fit(estimator, X, labels, codes, sample_weight, routed)
         del self._rng
@@ -160,7 +161,9 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             One column per entry of ``classes_``.
         """
         check_is_fitted(self)
-        laws = [pair.calibrator.predict_proba(scores(pair.estimator, X, self.classes_)[0]) for pair in self.calibrated_]
+        laws = [
+            pair.calibrator.predict_proba(score_rows(pair.estimator, X, self.classes_)[0]) for pair in self.calibrated_
+        ]
         mean: FloatArray = np.mean(laws, axis=0)
         return mean
 
@@ -185,6 +188,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     # ── fitting ─────────────────────────────────────────────────────────────────────────────────────
 
     def _estimator(self) -> Any:
+        """The classifier, a logistic regression by default."""
         return LogisticRegression() if self.estimator is None else self.estimator
 
     def _check_classes(self) -> None:
@@ -222,7 +226,9 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             announce(Finding("weights_unused", subject=type(estimator).__name__))
         return params, split
 
-    def _splits(self, X: Any, labels: NDArray[Any], codes: NDArray[Any], split_params: dict[str, Any]) -> list[Any]:
+    def _make_splits(
+        self, X: Any, labels: NDArray[Any], codes: NDArray[Any], split_params: dict[str, Any]
+    ) -> list[Any]:
         """Folds that never test on a row they trained on, with each class on both sides."""
         if isinstance(self.cv, str):
             refuse(
@@ -258,26 +264,27 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     ) -> list[Pair]:
         """A pair per fold, or one map of all out-of-fold scores."""
         fit_params, split_params = routed
-        splits = self._splits(X, labels, codes, split_params)
+        splits = self._make_splits(X, labels, codes, split_params)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_fold)(clone(estimator), X, labels, train, fit_params) for train, _ in splits
         )
         out_of_fold = [
-            scores(model, take_rows(X, test), self.classes_) for model, (_, test) in zip(fitted, splits, strict=True)
+            score_rows(model, take_rows(X, test), self.classes_)
+            for model, (_, test) in zip(fitted, splits, strict=True)
         ]
         tests = [test for _, test in splits]
         weights = [None if weight is None else np.asarray(weight)[test] for test in tests]
         if self.ensemble is True or self.ensemble == "auto":
             parts = zip(fitted, out_of_fold, tests, weights, strict=True)
-            return [Pair(model, self._map(score, labels[test], w)) for model, score, test, w in parts]
+            return [Pair(model, self._fit_map(score, labels[test], w)) for model, score, test, w in parts]
         if self.ensemble is not False:
             refuse("`ensemble` must be 'auto', True or False", repr(self.ensemble), "Pass one of these.")
         pooled = np.concatenate([score for score, _ in out_of_fold]), out_of_fold[0][1]
         rows = np.concatenate(tests)
-        mapped = self._map(pooled, labels[rows], None if weight is None else np.asarray(weight)[rows])
+        mapped = self._fit_map(pooled, labels[rows], None if weight is None else np.asarray(weight)[rows])
         return [Pair(clone(estimator).fit(X, labels, **fit_params), mapped)]
 
-    def _map(self, scored: tuple[FloatArray, str], labels: NDArray[Any], weight: ArrayLike | None) -> Calibrator:
+    def _fit_map(self, scored: tuple[FloatArray, str], labels: NDArray[Any], weight: ArrayLike | None) -> Calibrator:
         """The fitted map of scores of one kind."""
         score, kind = scored
         calibrator: Calibrator = clone(get_calibrator(self.calibrator))
@@ -294,11 +301,11 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _warn_of_contradictions(self) -> None:
         """Say once that the data contradict the order that the maps keep."""
         maps = [pair.calibrator for pair in self.calibrated_]
-        contradictions = [one.contradiction for one in maps if isinstance(one, SelectedCalibrator)]
-        known = [one for one in contradictions if one is not None]
-        if known:
-            worst = max(known, key=lambda one: one.value or 0.0)
-            folds = {"folds": [len(known), len(maps)]} if len(maps) > 1 else {}
+        contradictions = [fitted.contradiction for fitted in maps if isinstance(fitted, SelectedCalibrator)]
+        findings = [finding for finding in contradictions if finding is not None]
+        if findings:
+            worst = max(findings, key=lambda finding: finding.value or 0.0)
+            folds = {"folds": [len(findings), len(maps)]} if len(maps) > 1 else {}
             announce(worst.with_facts(remedy="calibrator", **folds))
 
     # ── scikit-learn ────────────────────────────────────────────────────────────────────────────────
@@ -327,7 +334,7 @@ class RecalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return tags
 
 
-def scores(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]:
+def score_rows(estimator: Any, X: Any, classes: NDArray[Any]) -> tuple[FloatArray, str]:
     """Scores of a classifier and their kind: probabilities, or decision values as logits."""
     n = count_rows(X)
     inner = type(getattr(estimator, "estimator", None) if isinstance(estimator, FrozenEstimator) else estimator)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import field, replace
-from functools import lru_cache
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -192,25 +191,15 @@ class SelectedCalibrator(Calibrator):
     def _deals_rows(self) -> bool:
         return True
 
-    def _parse_parameters(self) -> Self:
-        parsed = super()._parse_parameters()
-        parsed.candidates = _Field(parsed)  # type: ignore[assignment]
-        return parsed
-
-    @property
-    def _field(self) -> _Field:
-        """The candidates of a copy with parsed parameters."""
-        return cast("_Field", self.candidates)
-
     def _fit(self, data: FitRows) -> Map:
-        candidates = self._field.of(data)
+        candidates = self._parse_candidates(data)
         self.selected_, self.losses_, self.std_errors_, self.contradiction_ = next(iter(candidates)), {}, {}, None
         if has_enough_rows(data.codes, self.cv):
             trial = self._trial(data)
-            rows = self._try_out(trial)
+            rows = _try_out(candidates, trial)
             self.selected_, best, self.losses_, self.std_errors_ = _choose(rows, trial)
-            if self.order == "keep" and self._field.automatic:
-                self.contradiction_ = self._find_contradiction(trial, rows[best])
+            if self.order == "keep" and _is_auto(self.candidates):
+                self.contradiction_ = _find_contradiction(trial, rows[best])
         given, requested = candidates[self.selected_]
         winner: Calibrator = clone(given)
         winner.map_ = winner._fit_as(copy(requested), data)
@@ -222,13 +211,13 @@ class SelectedCalibrator(Calibrator):
         return winner.map_
 
     def _fit_many_rows(self, batch: Batch, parts: Sequence[FitRows]) -> FloatArray:
+        candidates = self._parse_candidates(parts[0])
         laws = []
         for m, part in enumerate(parts):
-            candidates = self._field.of(part)
             chosen = next(iter(candidates))
             if has_enough_rows(part.codes, self.cv):
                 trial = _pool(self._trial(part), batch.center)
-                chosen = _choose(self._try_out(trial), trial)[0]
+                chosen = _choose(_try_out(candidates, trial), trial)[0]
             laws.append(copy(candidates[chosen][1])._fit(batch.part(m))(batch.center))
         return np.stack(laws)
 
@@ -242,10 +231,11 @@ class SelectedCalibrator(Calibrator):
         weight = np.ones(data.codes.size) if data.weight is None else data.weight
         return _Trial(data, folds, loss, weight, weight**2)
 
-    def _try_out(self, trial: _Trial) -> dict[str, FloatArray]:
-        """The losses of each candidate, out of fold."""
-        judge: list[_Judge] = [lambda law, held: trial.loss.evaluate(law, held.codes)]
-        return {name: _row_losses(one, trial, judge)[0] for name, (_, one) in self._field.of(trial.data).items()}
+    def _parse_candidates(self, data: FitRows) -> dict[str, _Pair]:
+        """The candidates for the classes and the kind of some scores; the other parameters have been parsed."""
+        cast("ProperLoss", self.loss).require_classes(data.score)
+        named = _name_candidates(self.candidates, data.k, data.kind, self.order, self.random_state)
+        return {name: (candidate, candidate._parse_parameters()) for name, candidate in named.items()}
 
     @described()
     def named_candidates(self, k: int, kind: str = "probability") -> dict[str, Calibrator]:
@@ -260,27 +250,6 @@ class SelectedCalibrator(Calibrator):
         order = parse_choice(self.order, _CANDIDATES, "order")
         return _name_candidates(self.candidates, k, kind, order, self.random_state)
 
-    def _find_contradiction(self, trial: _Trial, kept: FloatArray) -> dict[str, Any] | None:
-        """The map that reverses the order and clearly gains by that, if there is one."""
-        data = trial.data
-        lines = {one.name: _free_candidates(one, trial) for one in self._field.rivals(data)}
-        if data.k == 2:
-            turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
-            falling = _free_candidates(
-                IsotonicCalibrator(kind=data.kind)._parse_parameters(), trial._replace(data=turned), falling=True
-            )
-            lines["falling isotonic"] = falling
-        gains = []
-        for name, (rows, ordered) in lines.items():
-            # better than the best that keeps the order, and than itself put in order: a map may also win by its shape
-            pairs = [_compare_paired(other, rows, trial) for other in (kept, ordered)]
-            if all(gain > _CONTRADICTION * error > 0.0 for gain, error in pairs):
-                gains.append((name, *pairs[0]))
-        if not gains:
-            return None
-        name, gain, error = max(gains, key=lambda one: one[1])
-        return {"map": name, "gain": gain, "std_error": error}
-
 
 # ── candidates ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -292,10 +261,10 @@ def _is_auto(candidates: object) -> bool:
 def _name_candidates(candidates: Any, k: int, kind: str, order: str, random_state: object) -> dict[str, Calibrator]:
     """Copies of the candidates by name; a repeated name is numbered."""
     if _is_auto(candidates):
-        usable = [clone(one) for one in _CANDIDATES[order][k == 2] if k <= one.most_classes]
+        usable = [clone(candidate) for candidate in _CANDIDATES[order][k == 2] if k <= candidate.most_classes]
     else:
-        listed_ = [candidates] if isinstance(candidates, (str, Calibrator)) else candidates
-        usable = [clone(get_calibrator(candidate)) for candidate in listed_]
+        listed = [candidates] if isinstance(candidates, (str, Calibrator)) else candidates
+        usable = [clone(get_calibrator(candidate)) for candidate in listed]
     if not usable:
         refuse("`candidates` must not be empty", "none", "Pass calibrators or their names, or 'auto'.")
     by_name: dict[str, Calibrator] = {}
@@ -303,15 +272,9 @@ def _name_candidates(candidates: Any, k: int, kind: str, order: str, random_stat
         _check(candidate, k, order)
         twins = sum(1 for name in by_name if name.partition(" ")[0] == candidate.name)
         name = candidate.name if not twins else f"{candidate.name} {twins + 1}"
-        by_name[name] = _seed(candidate, random_state).set_params(kind=kind)
+        draws = "random_state" in candidate.get_params(deep=False)
+        by_name[name] = candidate.set_params(kind=kind, **({"random_state": random_state} if draws else {}))
     return by_name
-
-
-def _seed(candidate: Calibrator, random_state: object) -> Calibrator:
-    """A candidate that draws, if it does, from the seed of its chooser."""
-    if "random_state" in candidate.get_params(deep=False):
-        candidate.set_params(random_state=random_state)
-    return candidate
 
 
 def _check(candidate: Calibrator, k: int, order: str) -> None:
@@ -331,46 +294,6 @@ def _check(candidate: Calibrator, k: int, order: str) -> None:
 
 #: A candidate as it was passed, and as a copy with parsed parameters.
 _Pair = tuple[Calibrator, Calibrator]
-
-
-def _parse_pairs(named: dict[str, Calibrator]) -> dict[str, _Pair]:
-    return {name: (one, one._parse_parameters()) for name, one in named.items()}
-
-
-@lru_cache(maxsize=64)
-def _usual(order: str, k: int, kind: str) -> dict[str, _Pair]:
-    """Our own candidates, which are parsed once and for all."""
-    return _parse_pairs(_name_candidates("auto", k, kind, order, 0))
-
-
-class _Field:
-    """The candidates of a chooser, named and parsed on first use, then shared by all its fits."""
-
-    def __init__(self, chooser: SelectedCalibrator) -> None:
-        self._order, self._random_state = chooser.order, chooser.random_state
-        self._candidates, self._loss = chooser.candidates, cast("ProperLoss", chooser.loss)
-        self.automatic = _is_auto(chooser.candidates)
-        self._named: dict[tuple[int, str], dict[str, _Pair]] = {}
-
-    def of(self, data: FitRows) -> dict[str, _Pair]:
-        """The candidates for the classes and the kind of some scores."""
-        key = data.k, data.kind
-        if key not in self._named:
-            self._loss.require_classes(data.score)
-            self._named[key] = self._usual(*key) if self.automatic else self._listed(*key)
-        return self._named[key]
-
-    def _usual(self, k: int, kind: str) -> dict[str, _Pair]:
-        pairs = _usual(self._order, k, kind)
-        return {name: (_seed(clone(given), self._random_state), parsed) for name, (given, parsed) in pairs.items()}
-
-    def _listed(self, k: int, kind: str) -> dict[str, _Pair]:
-        return _parse_pairs(_name_candidates(self._candidates, k, kind, self._order, self._random_state))
-
-    def rivals(self, data: FitRows) -> list[Calibrator]:
-        """Maps that may reverse the order, with parsed parameters."""
-        free = [parsed for _, parsed in _usual("any", data.k, data.kind).values()]
-        return [one for one in free if not (one.monotone or isinstance(one, PlattCalibrator))]
 
 
 # ── trials ──────────────────────────────────────────────────────────────────────────────────────────
@@ -437,31 +360,48 @@ def _compare_paired(rows: FloatArray, others: FloatArray, trial: _Trial) -> tupl
     return mean, float(np.sqrt((squares * (gap - mean) ** 2).sum())) / float(w.sum())
 
 
-#: The loss of each held-out row, from its probabilities.
-_Judge = Callable[[FloatArray, FitRows], FloatArray]
+def _try_out(candidates: dict[str, _Pair], trial: _Trial) -> dict[str, FloatArray]:
+    """The losses of each candidate, out of fold."""
+    return {name: _find_losses(parsed, trial)[0] for name, (_, parsed) in candidates.items()}
 
 
-def _row_losses(candidate: Calibrator, trial: _Trial, judges: Sequence[_Judge]) -> FloatArray:
-    """A line for each judge: the mean loss of each row under fits that did not see it; NaN where there are none."""
+def _find_losses(candidate: Calibrator, trial: _Trial, direction: float | None = None) -> FloatArray:
+    """
+    The mean loss of each row under fits that did not see it, one line; NaN where there are none.
+
+    With a direction, a second line: the same of the fitted values put in the order of the scores (1), or in the
+    opposite order (−1).
+    """
     data, shared = trial.data, candidate._share_choices(trial.data)
-    total, times = np.zeros((len(judges), data.codes.size)), np.zeros(data.codes.size)
+    total, times = np.zeros((1 if direction is None else 2, data.codes.size)), np.zeros(data.codes.size)
     for train, test in trial.folds:
-        test_rows = data.part(test)
-        law = copy(shared)._fit(data.part(train))(test_rows.score)
-        total[:, test] += [judge(law, test_rows) for judge in judges]
+        held = data.part(test)
+        law = copy(shared)._fit(data.part(train))(held.score)
+        laws = [law] if direction is None else [law, put_in_order(law, direction * held.score, held.weight)]
+        total[:, test] += [trial.loss.evaluate(probabilities, held.codes) for probabilities in laws]
         times[test] += 1.0
     with np.errstate(invalid="ignore"):
-        rows: FloatArray = total / np.where(times > 0.0, times, np.nan)
-    return rows
+        losses: FloatArray = total / np.where(times > 0.0, times, np.nan)
+    return losses
 
 
-def _free_candidates(candidate: Calibrator, trial: _Trial, *, falling: bool = False) -> FloatArray:
-    """Losses of a map that may reverse the order, and of its values put in the order of the scores."""
-
-    def keep_law(law: FloatArray, held: FitRows) -> FloatArray:
-        return trial.loss.evaluate(law, held.codes)
-
-    def order_law(law: FloatArray, held: FitRows) -> FloatArray:
-        return keep_law(put_in_order(law, -held.score if falling else held.score, held.weight), held)
-
-    return _row_losses(candidate, trial, [keep_law, order_law])
+def _find_contradiction(trial: _Trial, in_order: FloatArray) -> dict[str, Any] | None:
+    """The map that clearly gains by reversing the order over the best that keeps it (losses `in_order`), if any."""
+    data = trial.data
+    free = _name_candidates("auto", data.k, data.kind, "any", 0).values()
+    rivals = [rival for rival in free if not (rival.monotone or isinstance(rival, PlattCalibrator))]
+    lines = {rival.name: _find_losses(rival._parse_parameters(), trial, 1.0) for rival in rivals}
+    if data.k == 2:
+        turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
+        isotonic = IsotonicCalibrator(kind=data.kind)._parse_parameters()
+        lines["falling isotonic"] = _find_losses(isotonic, trial._replace(data=turned), -1.0)
+    gains = []
+    for name, (rows, ordered) in lines.items():
+        # better than the best that keeps the order, and than itself put in order: a map may also win by its shape
+        pairs = [_compare_paired(other, rows, trial) for other in (in_order, ordered)]
+        if all(gain > _CONTRADICTION * error > 0.0 for gain, error in pairs):
+            gains.append((name, *pairs[0]))
+    if not gains:
+        return None
+    name, gain, error = max(gains, key=lambda entry: entry[1])
+    return {"map": name, "gain": gain, "std_error": error}

@@ -21,7 +21,7 @@ from scoreprism.calibrators._stepwise import IsotonicCalibrator
 _POSITIVE = number("a positive number", lambda v: v > 0.0)
 
 
-def _floor(law: FloatArray, total: float) -> float:
+def _find_floor(law: FloatArray, total: float) -> float:
     """As `BinaryMap.with_floor`: 1/(2n), or the smallest fitted probability if less, but at least 1/(2n)²."""
     most = min(0.5 / total, 0.5 / law.shape[1])
     return float(min(most, max(law.min(), most**2)))
@@ -42,7 +42,7 @@ class _SoftmaxCalibrator(Calibrator):
         low = smallest(data)
         weights = self._weights(FEATURES[self._features](log_law(data.score, data.kind, low)), data)
         fitted = SoftmaxMap(data.kind, self._features, weights, low, 0.0)
-        return replace(fitted, floor=_floor(as_matrix(fitted(data.score)), data.total))
+        return replace(fitted, floor=_find_floor(as_matrix(fitted(data.score)), data.total))
 
     def _weights(self, features: FloatArray, data: FitRows) -> FloatArray:
         """Weights of the features, one column per class, and below them the intercepts."""

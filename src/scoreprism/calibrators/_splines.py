@@ -17,7 +17,7 @@ from scoreprism._kernels.logistic import find_separation, fit_or_shrink
 from scoreprism._learners.penalised_splines import KernelStep, Shape, SplineProblem, boxed, rising, unconstrained
 from scoreprism._maps.binary_map import Affine, BinaryMap
 from scoreprism._maps.parts import Map
-from scoreprism._maps.spline_basis import natural_spline
+from scoreprism._maps.spline_basis import HARRELL_KNOTS, natural_spline
 from scoreprism._sample.batch import Batch, fit_lines
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators._calibrator import (
@@ -35,18 +35,10 @@ from scoreprism.calibrators._calibrator import (
 from scoreprism.calibrators._kernel_smoothing import parse_bandwidth
 from scoreprism.calibrators._parametric import fit_line
 
-#: Knots of natural splines as quantiles (Harrell 2015, table 2.3).
-_KNOTS = {
-    3: (0.1, 0.5, 0.9),
-    4: (0.05, 0.35, 0.65, 0.95),
-    5: (0.05, 0.275, 0.5, 0.725, 0.95),
-    6: (0.05, 0.23, 0.41, 0.59, 0.77, 0.95),
-    7: (0.025, 0.1833, 0.3417, 0.5, 0.6583, 0.8167, 0.975),
-}
-
 
 def _parse_knots(value: object, name: str) -> int:
-    return int(parse_number(value, name, "a whole number from 3 to 7", lambda v: v in _KNOTS))
+    """A number of knots for which Harrell gives quantiles."""
+    return int(parse_number(value, name, "a whole number from 3 to 7", lambda v: v in HARRELL_KNOTS))
 
 
 @with_parameters
@@ -91,13 +83,12 @@ class NaturalSplineCalibrator(Calibrator):
 
     def _fit(self, data: FitRows) -> Map:
         x = data.logit(data.score)
-        knots = _separate_knots(weighted_quantiles(x, data.weight, _KNOTS[self.n_knots]))
+        knots = self._place_knots(x, data.weight)
         if knots.size < 3:
             return BinaryMap(data.logit, fit_line(data)[0], "logit").with_floor(data.score, data.distance)
         smooth = find_separation(x, data.y) != 0
-        fit = fit_or_shrink(
-            _cardinal(x, knots), data.y, data.weight, smooth=smooth, penalty=self.ridge * _curvature_penalty(knots)
-        )
+        penalty = self.ridge * _curvature_penalty(knots)
+        fit = fit_or_shrink(_evaluate_cardinals(x, knots), data.y, data.weight, smooth=smooth, penalty=penalty)
         curve = natural_spline(knots, fit.coefficients, tails="linear")
         return BinaryMap(data.logit, curve, "logit").with_floor(data.score, data.distance)
 
@@ -108,14 +99,23 @@ class NaturalSplineCalibrator(Calibrator):
         """Laws of all training sets with the knots of all rows."""
         whole = batch.everything
         x = whole.logit(whole.score)
-        knots = _separate_knots(weighted_quantiles(x, whole.weight, _KNOTS[self.n_knots]))
+        knots = self._place_knots(x, whole.weight)
         if knots.size < 3 or find_separation(x, whole.y) != 0:
             return super()._fit_many(batch)
         penalty = self.ridge * _curvature_penalty(knots)
-        start = fit_or_shrink(_cardinal(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
-        design = _cardinal(whole.logit(batch.center), knots)
+        start = fit_or_shrink(_evaluate_cardinals(x, knots), whole.y, whole.weight, smooth=False, penalty=penalty)
+        design = _evaluate_cardinals(whole.logit(batch.center), knots)
         beta = fit_lines(batch, design, start.coefficients, penalty)
         return batch.keep_inside(super()._fit_many(batch) if beta is None else clipped_sigmoid(beta @ design))
+
+    def _place_knots(self, x: FloatArray, weight: FloatArray | None) -> FloatArray:
+        """Knots at Harrell's quantiles, without those nearer than a hundredth of the range to the one before (ties)."""
+        knots = weighted_quantiles(x, weight, HARRELL_KNOTS[self.n_knots])
+        separate = [float(knots[0])]
+        for knot in knots[1:].tolist():
+            if knot - separate[-1] > 0.01 * float(knots[-1] - knots[0]):
+                separate.append(knot)
+        return np.array(separate)
 
     @property
     def knots_(self) -> FloatArray:
@@ -128,22 +128,13 @@ class NaturalSplineCalibrator(Calibrator):
         return self._fitted.curve(self.knots_)  # type: ignore[no-any-return]
 
 
-def _separate_knots(knots: FloatArray) -> FloatArray:
-    """Knots without those nearer than a hundredth of their range to the one before: ties leave rounding apart."""
-    separate = [float(knots[0])]
-    for knot in knots[1:].tolist():
-        if knot - separate[-1] > 0.01 * float(knots[-1] - knots[0]):
-            separate.append(knot)
-    return np.array(separate)
-
-
 def _curvature_penalty(knots: FloatArray) -> FloatArray:
-    """What makes of values at the knots their deviations from a straight line."""
+    """The projection that takes values at the knots to their deviations from a straight line."""
     line = np.column_stack([np.ones(knots.size), (knots - knots.mean()) / np.ptp(knots)])
     return np.asarray(np.eye(knots.size) - line @ np.linalg.pinv(line))
 
 
-def _cardinal(x: FloatArray, knots: FloatArray) -> FloatArray:
+def _evaluate_cardinals(x: FloatArray, knots: FloatArray) -> FloatArray:
     """The natural splines that are 1 at one knot and 0 at the others, one row each, straight beyond the knots."""
     from scipy.interpolate import CubicSpline
 

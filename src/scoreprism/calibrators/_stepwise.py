@@ -85,7 +85,7 @@ class IsotonicCalibrator(Calibrator):
         value = ladder.value
         if self.shrink:
             ladder, value = _shrink(ladder, data.rate)
-        curve = _curve(ladder, value, self.interpolation)
+        curve = _draw_curve(ladder, value, self.interpolation)
         return BinaryMap(data.chart("score"), curve, "identity", resolve_distance(self.clip, data))
 
     def _fit_many(self, batch: Batch) -> FloatArray:
@@ -116,7 +116,7 @@ def _shrink(ladder: Ladder, rate: float) -> tuple[Ladder, FloatArray]:
     return Ladder(first, last, center, block_weight, np.add.reduceat(ladder.events, blocks.start)), blocks.value
 
 
-def _curve(ladder: Ladder, value: FloatArray, interpolation: str) -> MapCurve:
+def _draw_curve(ladder: Ladder, value: FloatArray, interpolation: str) -> MapCurve:
     """Blocks as a curve; values are made nondecreasing to the last bit."""
     value = np.maximum.accumulate(value)
     if interpolation == "step":
@@ -128,7 +128,8 @@ def _curve(ladder: Ladder, value: FloatArray, interpolation: str) -> MapCurve:
     return BrokenLine(knots[keep], np.repeat(value, 2)[keep])
 
 
-def _bin_sums(bins: IntArray, count: int, *columns: FloatArray) -> list[FloatArray]:
+def _sum_bins(bins: IntArray, count: int, *columns: FloatArray) -> list[FloatArray]:
+    """Sums of columns over the rows of each bin."""
     return [np.bincount(bins, column, count).astype(np.float64) for column in columns]
 
 
@@ -181,7 +182,7 @@ class BinningCalibrator(Calibrator):
             cuts = low + (high - low) * np.arange(1, self.n_bins) / self.n_bins if high > low else np.zeros(0)
         bins = np.searchsorted(cuts, data.score, side="right")
         ones = np.ones(data.y.size) if data.weight is None else data.weight
-        weight, events = _bin_sums(bins, cuts.size + 1, ones, ones * data.y)
+        weight, events = _sum_bins(bins, cuts.size + 1, ones, ones * data.y)
         full = np.flatnonzero(weight)  # an empty bin joins the one before it, or at the start the first full one
         starts = np.concatenate([[min(low, cuts[0]) if cuts.size else low], cuts])[full]
         starts[0] = min(low, starts[0])
@@ -276,7 +277,7 @@ def _shrink_effects(
 ) -> tuple[FloatArray, float]:
     """Penalised effects of the bins beside an offset, and the variance between them."""
     p = clipped_sigmoid(offset)
-    gap, mass = _bin_sums(bins, count, weight * (y - p), weight * p * (1.0 - p))
+    gap, mass = _sum_bins(bins, count, weight * (y - p), weight * p * (1.0 - p))
     used = mass > 0.0
     scatter = float((gap[used] ** 2 / mass[used]).sum()) - max(int(used.sum()) - 2, 0)
     spare = float(mass.sum() - (mass**2).sum() / mass.sum()) if mass.any() else 0.0
@@ -286,7 +287,7 @@ def _shrink_effects(
         return effects, 0.0
     for _ in range(50):  # Newton in every bin at once
         p = clipped_sigmoid(offset + effects[bins])
-        gap, mass = _bin_sums(bins, count, weight * (y - p), weight * p * (1.0 - p))
+        gap, mass = _sum_bins(bins, count, weight * (y - p), weight * p * (1.0 - p))
         step = np.clip((gap - effects / variance) / (mass + 1.0 / variance), -2.0, 2.0)
         effects += step
         if np.abs(step).max() < 1e-12:

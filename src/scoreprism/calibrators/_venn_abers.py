@@ -185,7 +185,7 @@ class VennAbersSums(Part):
     def bounds(self) -> tuple[Steps, Steps]:
         """p₀ and p₁ as functions of the score: the fits with a non-event and with an event added."""
         even = self.weight.max() <= _SPAN * self.weight.min()
-        lower, upper = (venn_abers_values if even else _one_by_one)(self.weight, self.events)
+        lower, upper = (venn_abers_values if even else _fit_one_by_one)(self.weight, self.events)
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
         starts = np.column_stack([self.score, np.nextafter(self.score, np.inf)]).ravel()
         starts = np.concatenate([[self.score[0] - 1.0], starts])
@@ -193,7 +193,7 @@ class VennAbersSums(Part):
         return _compress(starts[keep], lower[keep]), _compress(starts[keep], upper[keep])
 
 
-def _one_by_one(weight: FloatArray, events: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _fit_one_by_one(weight: FloatArray, events: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same values by an isotonic fit for every place: for weights that cumulated sums cannot hold side by side."""
     m = weight.size
     values = np.empty((2, 2 * m + 1))

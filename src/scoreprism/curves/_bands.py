@@ -15,7 +15,7 @@ from scoreprism._core.simplex import FloatArray, IntArray
 
 #: Tail quantile that scales a uniform band, as a share of 1 − confidence level.
 _SHARE = 0.1
-#: Cells of adjacent scores in which outcomes are redrawn under a pilot.
+#: At most this many cells of adjacent scores, in which outcomes are redrawn under a pilot.
 _CELLS = 250
 
 
@@ -52,8 +52,9 @@ class BandRequest:
             refuse(rule, f"{self.n_resamples}", f"Pass `n_resamples`={least} or more, or a lower level.")
         return replicate(lambda some: np.array([curve(self.streams(b)) for b in some]), self.n_resamples, self.n_jobs)
 
-    def enclose(self, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The band that holds one more such curve: at each score, or, if uniform, at all scores and hence at each."""
+    def enclose(self, curve: Callable[[Rng], FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """The band that holds one more redrawn curve: at each score; if uniform, at all scores and hence at each."""
+        curves = self.redraw_curves(curve)
         low, high = find_pointwise_band(curves, self.confidence_level)
         if not self.uniform:
             return low, high
@@ -74,9 +75,10 @@ def find_pointwise_band(curves: FloatArray, confidence_level: float) -> tuple[Fl
     return ranked[k - 1], ranked[count - k]
 
 
-def find_upper_end(ranked: FloatArray, confidence_level: float) -> Any:
+def find_upper_end(draws: FloatArray, confidence_level: float) -> Any:
     """The order statistic that one more draw exceeds with probability at most 1 − level, given enough draws."""
-    return ranked[min(int(np.ceil((ranked.shape[0] + 1) * confidence_level)), ranked.shape[0]) - 1]
+    count = draws.shape[0]
+    return np.sort(draws, axis=0)[min(int(np.ceil((count + 1) * confidence_level)), count) - 1]
 
 
 def find_uniform_band(curves: FloatArray, confidence_level: float) -> tuple[FloatArray, FloatArray]:
@@ -90,9 +92,9 @@ def find_uniform_band(curves: FloatArray, confidence_level: float) -> tuple[Floa
     halves = curves[::2], curves[1::2]
     # curves that helped to set the units stay within them too often, so each half is measured in the other's units
     units = [_Units.of(half, confidence_level) for half in halves]
-    ranked = np.sort(np.concatenate([_largest(halves[0], units[1]), _largest(halves[1], units[0])]))
-    c = find_upper_end(ranked, confidence_level)
-    c = c if np.isfinite(c) else np.max(ranked[np.isfinite(ranked)], initial=1.0)
+    sizes = np.concatenate([_measure_largest(halves[0], units[1]), _measure_largest(halves[1], units[0])])
+    c = find_upper_end(sizes, confidence_level)
+    c = c if np.isfinite(c) else np.max(sizes[np.isfinite(sizes)], initial=1.0)
     middle, down, up = (0.5 * (a + b) for a, b in zip(units[0], units[1], strict=True))
     return np.maximum(middle - c * down, 0.0), np.minimum(middle + c * up, 1.0)
 
@@ -113,7 +115,7 @@ class _Units(NamedTuple):
         return cls(middle, middle - np.where(low < middle, low, least), np.where(high > middle, high, most) - middle)
 
 
-def _largest(curves: FloatArray, units: _Units) -> FloatArray:
+def _measure_largest(curves: FloatArray, units: _Units) -> FloatArray:
     """The largest deviation of every curve, in units; infinite where the unit is zero."""
     apart = curves - units.middle
     unit = np.where(apart > 0.0, units.up, units.down)
@@ -123,13 +125,13 @@ def _largest(curves: FloatArray, units: _Units) -> FloatArray:
     return largest
 
 
-def cut_cells(weight: FloatArray, most: int = _CELLS) -> IntArray:
+def cut_cells(weight: FloatArray) -> IntArray:
     """Where cells of adjacent scores with about equal mass begin, and the end of the last."""
     count = weight.shape[0]
-    if count <= most:
+    if count <= _CELLS:
         return np.arange(count + 1)
     upto = np.cumsum(weight)
-    inner = np.searchsorted(upto, upto[-1] * np.arange(1, most) / most, side="right")
+    inner = np.searchsorted(upto, upto[-1] * np.arange(1, _CELLS) / _CELLS, side="right")
     return np.unique(np.concatenate([[0], inner, [count]]))
 
 

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
-from scoreprism._core.frames import make_frame
+from scoreprism._core.resampling import Rng, draw_events
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector
 from scoreprism._document.result import Result
 from scoreprism._kernels.isotonic import run_starts
-from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
+from scoreprism.decomposition import Chain
 
 #: Points that a document prints of a curve; its frame has all of them.
 _SHOWN = 12
@@ -58,18 +58,6 @@ class Curve(Result):
     @abstractmethod
     def _describe(self) -> str:
         """A short description beside the points."""
-
-    @described()
-    def to_frame(self, backend: str | None = None) -> Any:
-        """
-        The points as a dataframe.
-
-        Returns
-        -------
-        frame
-            One row per point.
-        """
-        return make_frame(self._points(), backend or self._backend)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -182,6 +170,10 @@ class RowCells:
         """Weighted mean of each cell."""
         return self.sums(values) / self.weight
 
+    def redraw(self, rng: Rng) -> FloatArray:
+        """Weighted events of each cell when outcomes are drawn from the scores."""
+        return self.sums(draw_events(rng, self.rows.score))
+
 
 def require_two_classes(k: int) -> None:
     """Refuse any number of classes but two."""
@@ -208,6 +200,15 @@ def require_known(options: Iterable[str], function: Callable[..., object], what:
             near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}?" if near else "Choose one of these."
             refuse(f"an option of {what} must be one of {', '.join(known)}", repr(key), hint)
+
+
+def drop_absent_rows(chain: Chain) -> tuple[Chain, FloatArray]:
+    """The rows of a chain that have weight, and their weights."""
+    weight = chain.sample.weight
+    if weight is None:
+        return chain, np.ones(chain.sample.n)
+    weighted = np.flatnonzero(weight)
+    return (chain, weight) if weighted.size == weight.size else (chain.take(weighted), weight[weighted])
 
 
 def weigh_effectively(rows: BinaryRows) -> BinaryRows:

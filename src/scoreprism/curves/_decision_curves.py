@@ -15,6 +15,9 @@ from scoreprism._sample.sample import Sample
 from scoreprism.curves._curve import BinaryRows, Curve, parse_binary
 from scoreprism.curves._murphy_curve import parse_thresholds, sum_sides_and_squares
 
+#: Thresholds of curves by default.
+PERCENTS = np.arange(1, 100) / 100
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ScoreDistribution(Curve):
@@ -205,8 +208,7 @@ def net_benefit(
 
 def choose_thresholds(rate: float) -> FloatArray:
     """Every percent; for rare events also fine steps around their rate, where decisions about them are made."""
-    percents = np.arange(1, 100) / 100
-    return percents if rate >= 0.05 else np.union1d(percents, np.linspace(0.0, 5.0 * rate, 101)[1:])
+    return PERCENTS if rate >= 0.05 else np.union1d(PERCENTS, np.linspace(0.0, 5.0 * rate, 101)[1:])
 
 
 def _measure_actions(

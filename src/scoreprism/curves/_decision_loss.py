@@ -31,7 +31,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class DecisionRows:
-    """Scores, outcomes, weights that add up to 1, and clusters of the rows of a curve."""
+    """Scores, outcomes, weights that add up to 1, and groups of the rows of a curve."""
 
     score: FloatArray
     y: IntArray
@@ -292,15 +292,15 @@ def find_largest_difference(
     rows, others = curve._rows, baseline._rows
     values = np.maximum(curve.values[:, 0] - baseline.values[:, 0], 0.0)
     if curve._cells is None or baseline._below is None or rows is None or others is None:  # the whole population
-        return _make_result(curve, theta, values, theta, values, confidence_level, baseline)
-    if np.array_equal(rows.score, others.score):
-        return _make_result(curve, theta, np.zeros(theta.size), theta, np.zeros(theta.size), confidence_level, baseline)
-    if rows.has_same_order(others):
+        upper = values
+    elif np.array_equal(rows.score, others.score):
+        values = upper = np.zeros(theta.size)
+    elif rows.has_same_order(others):
         values, upper = (np.maximum(part, 0.0) for part in rows.compare(others, theta, z))
-        return _make_result(curve, theta, values, theta, upper, confidence_level, baseline)
-    mean, error = baseline._below.T
-    low = np.maximum(mean - z * np.nan_to_num(error, nan=math.inf), 0.0)
-    upper = np.maximum(curve._cells.upper(theta, confidence_level) - low, 0.0)
+    else:
+        mean, error = baseline._below.T
+        low = np.maximum(mean - z * np.nan_to_num(error, nan=math.inf), 0.0)
+        upper = np.maximum(curve._cells.upper(theta, confidence_level) - low, 0.0)
     return _make_result(curve, theta, values, theta, upper, confidence_level, baseline)
 
 

@@ -12,7 +12,7 @@ from scoreprism._core.numerics import weighted_quantiles
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_vector, freeze
 from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._curve import Curve, require_one_model, require_two_classes
+from scoreprism.curves._curve import Curve, drop_absent_rows, require_one_model, require_two_classes
 from scoreprism.decomposition import Chain
 from scoreprism.losses import Brier
 
@@ -105,11 +105,12 @@ class GroupingCurve(Curve):
         if len(chain.levels) != 3:
             rule = "a grouping curve must have the levels S, C and Q"
             refuse(rule, ", ".join(chain.level_names), "Pass `X` or `q`=, and no further levels.")
-        cell, n_cells = _assign_bins(chain, count)
-        cells = [_summarise_bin(chain, np.flatnonzero(cell == k), confidence) for k in range(n_cells)]
+        chain, weight = drop_absent_rows(chain)
+        cell = _assign_bins(as_vector(chain.levels[0].law), weight, count)
+        cells = [_summarise_bin(chain, np.flatnonzero(cell == k), confidence) for k in np.unique(cell)]
         x, calibrated, mass, variance, low, high = np.array([line for line, _ in cells]).T
         return cls(
-            name=name, n=int((cell < n_cells).sum()), _backend=chain.sample.backend, x=freeze(x),
+            name=name, n=chain.sample.n, _backend=chain.sample.backend, x=freeze(x),
             calibrated=freeze(calibrated), quantiles=freeze(np.array([line for _, line in cells])),
             variance=freeze(variance), low=freeze(low), high=freeze(high), confidence_level=confidence,
             mass=freeze(mass / mass.sum()),
@@ -163,34 +164,26 @@ def grouping_curve(
     >>> grouping_curve(y, np.full(3000, 0.5), q=q, random_state=0).spread.round(1)     # a uniform q has 0.29
     array([0.3])
     """
-    count, confidence = (
-        parse_count(n_bins, "n_bins", 1),
-        parse_confidence(confidence_level),
-    )  # before anything is fitted
+    # parsed before anything is fitted
+    count, confidence = parse_count(n_bins, "n_bins", 1), parse_confidence(confidence_level)
     require_one_model(y_proba)
     chain = fit_chain(y_true, y_proba, X, options)
     return GroupingCurve.from_chain(chain, n_bins=count, confidence_level=confidence, name=name)
 
 
-def _assign_bins(chain: Chain, count: int) -> tuple[IntArray, int]:
-    """Assign rows to bins of equal mass; rows without weight get a number beyond the last bin."""
-    score, sample = as_vector(chain.levels[0].law), chain.sample
-    weight = np.ones(sample.n) if sample.weight is None else sample.weight
+def _assign_bins(score: FloatArray, weight: FloatArray, count: int) -> IntArray:
+    """Assign rows to bins of equal mass, by the middle of the mass of each distinct score."""
     codes = np.unique(score, return_inverse=True)[1]
-    reached = np.cumsum(np.bincount(codes, weight))
-    middle = reached - 0.5 * np.bincount(codes, weight)
-    home = np.minimum((middle / reached[-1] * count).astype(np.intp), count - 1)
-    has_weight = weight > 0
-    used, cell = np.unique(home[codes[has_weight]], return_inverse=True)
-    cells = np.full(sample.n, used.size)
-    cells[has_weight] = cell
-    return cells, int(used.size)
+    mass = np.bincount(codes, weight)
+    reached = np.cumsum(mass)
+    bins: IntArray = np.minimum(((reached - 0.5 * mass) / reached[-1] * count).astype(np.intp), count - 1)
+    return bins[codes]
 
 
 def _summarise_bin(chain: Chain, rows: IntArray, confidence_level: float) -> tuple[list[float], FloatArray]:
     """Mean score, mean of C, mass, debiased variance and its interval in one bin; then quantiles of Q."""
     part = chain._take_checked(rows)
-    score, calibrated, fine = (as_vector(one.law) for one in part.levels)
+    score, calibrated, fine = (as_vector(level.law) for level in part.levels)
     weight = np.ones(rows.size) if part.sample.weight is None else part.sample.weight
     grouping = part.decompose_at(Brier(), "debiased", None)
     interval = grouping._interval(part.names[1], confidence_level)

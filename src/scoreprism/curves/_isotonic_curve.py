@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,10 @@ class RankedRows(RowCells):
         value: FloatArray = blocks.value[np.searchsorted(start[blocks.start], at, side="right") - 1]
         return value
 
+    def redraw_fit(self, at: IntArray, rng: Rng) -> FloatArray:
+        """The same fit to outcomes drawn from the scores."""
+        return self.fit_at(draw_events(rng, self.rows.score), at)
+
 
 def isotonic_points(rows: BinaryRows) -> tuple[FloatArray, FloatArray, FloatArray]:
     """First and last score of every block (once if equal), with the block's event rate and share of mass."""
@@ -129,19 +133,14 @@ def isotonic_band(rows: BinaryRows, request: BandRequest) -> Band:
     if request.kind == "consistency":
         many = float((rows.score * (1.0 - rows.score)).sum()) >= _WORTHWHILE  # cells then save time at no visible cost
         if ranked.rows.weight is None and many:
-            count = np.diff(ranked.first, append=rows.n)
-            return Band(x, *request.enclose(request.redraw_curves(make_cell_redraw(ranked.distinct, count, at))))
-
-        def redraw(rng: Rng) -> FloatArray:
-            return ranked.fit_at(draw_events(rng, ranked.rows.score), at)
-
-        return Band(x, *request.enclose(request.redraw_curves(redraw)))
+            redraw = make_cell_redraw(ranked.distinct, np.diff(ranked.first, append=rows.n), at)
+        else:
+            redraw = partial(ranked.redraw_fit, at)
+        return Band(x, *request.enclose(redraw))
     weight, events = ranked.weight, ranked.sums(ranked.rows.y)
     if x.size == 1:  # one binomial rate; a uniform band must keep its level at every rate
-        return Band(
-            x,
-            *rate_interval(events, weight, request.confidence_level, "clopper-pearson" if request.uniform else "mid-p"),
-        )
+        interval = "clopper-pearson" if request.uniform else "mid-p"
+        return Band(x, *rate_interval(events, weight, request.confidence_level, interval))
     pilot = SplineCurve(rows, ranked.distinct).y
     low, high = likelihood_band(weight, events, pilot, at, request)
     if not request.uniform:

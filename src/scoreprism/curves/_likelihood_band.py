@@ -58,19 +58,18 @@ def likelihood_band(
     Where no events follow, or only events come before, redraws under a rate near 0 or 1 carry no information, and the
     ratio must reach that of the exact (mid-P) interval.
     """
-    cut = _cuts(weight, events, at)
+    cut = _find_cuts(weight, events, at)
     paths = Paths.of(np.add.reduceat(weight, cut[:-1]), np.add.reduceat(events, cut[:-1]))
     place = np.searchsorted(cut, at)
     theta = np.sin(np.linspace(0.0, np.pi / 2.0, _THETAS)) ** 2
-    middles = [_middle(paths.events - value * paths.weight, place) for value in theta]
+    middles = [_find_middle(paths.events - value * paths.weight, place) for value in theta]
     ratio = np.array([paths.ratio(value, *middle) for value, middle in zip(theta, middles, strict=True)])
     pure = np.array([paths.is_pure(*middle) for middle in middles])
     blocks = isotonic_blocks(weight, events)
     value = blocks.value[np.searchsorted(blocks.start, at, side="right") - 1]
-    cutoff = _cutoff(weight, pilot, at, request)
-    return _invert(
-        theta, ratio, value, np.where(pure, np.maximum(cutoff, pure_cutoff(request.confidence_level)), cutoff)
-    )
+    cutoff = _find_cutoff(weight, pilot, at, request)
+    cutoff = np.where(pure, np.maximum(cutoff, pure_cutoff(request.confidence_level)), cutoff)
+    return _invert(theta, ratio, value, cutoff)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ class Paths:
         return np.asarray(none | (self.weight[high] - self.events[high] <= few))
 
 
-def _cuts(weight: FloatArray, events: FloatArray, at: IntArray) -> IntArray:
+def _find_cuts(weight: FloatArray, events: FloatArray, at: IntArray) -> IntArray:
     """Ends of stretches without a rise in the share of events, with the chosen scores separate: PAV needs no more."""
     rate = events / weight
     marked = np.concatenate([[True], rate[1:] > rate[:-1], [True]])
@@ -142,7 +141,7 @@ def _prefix_likelihood(weight: FloatArray, events: FloatArray) -> FloatArray:
     return np.array(totals)
 
 
-def _middle(path: FloatArray, place: IntArray) -> tuple[IntArray, IntArray]:
+def _find_middle(path: FloatArray, place: IntArray) -> tuple[IntArray, IntArray]:
     """Where the path is lowest up to each place, and where it is lowest beyond."""
     index = np.arange(path.size)
     least = np.minimum.accumulate(path)
@@ -153,7 +152,7 @@ def _middle(path: FloatArray, place: IntArray) -> tuple[IntArray, IntArray]:
     return low, high
 
 
-def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, request: BandRequest) -> FloatArray:
+def _find_cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, request: BandRequest) -> FloatArray:
     """The quantile of the ratio at each score, from redraws of cells under the pilot; interpolated between places."""
     edge = cut_cells(weight)
     mass = np.add.reduceat(weight, edge[:-1])
@@ -169,8 +168,7 @@ def _cutoff(weight: FloatArray, pilot: FloatArray, at: IntArray, request: BandRe
         low, high = (np.where(side, path, np.inf).argmin(axis=1) for side in (early, late))
         return paths.ratio(theta, low, high)
 
-    ratios = np.sort(request.redraw_curves(redraw), axis=0)
-    limit = find_upper_end(ratios, request.confidence_level)
+    limit = find_upper_end(request.redraw_curves(redraw), request.confidence_level)
     cell = np.searchsorted(edge, at, side="right") - 1
     cutoff: FloatArray = np.maximum(
         _ALLOWANCE * np.interp(cell, place, limit), np.interp(request.confidence_level, *_LIMIT.T)
@@ -184,12 +182,12 @@ def _invert(
     """Where the ratio, which is 0 at the fitted value and rises on both sides, crosses the cutoff at each score."""
     chart = np.arcsin(np.sqrt(theta))
     middle = np.arcsin(np.sqrt(value))
-    high = _crossing(chart, ratio, middle, cutoff)
-    low = np.pi / 2.0 - _crossing(np.pi / 2.0 - chart[::-1], ratio[::-1], np.pi / 2.0 - middle, cutoff[::-1])
+    high = _find_crossing(chart, ratio, middle, cutoff)
+    low = np.pi / 2.0 - _find_crossing(np.pi / 2.0 - chart[::-1], ratio[::-1], np.pi / 2.0 - middle, cutoff[::-1])
     return np.sin(low) ** 2, np.sin(high) ** 2
 
 
-def _crossing(chart: FloatArray, ratio: FloatArray, middle: FloatArray, cutoff: FloatArray) -> FloatArray:
+def _find_crossing(chart: FloatArray, ratio: FloatArray, middle: FloatArray, cutoff: FloatArray) -> FloatArray:
     """The first point beyond `middle` where the ratio is `cutoff`, interpolated; the last if there is none."""
     beyond = (chart[:, None] > middle) & (ratio > cutoff)
     first = np.where(beyond.any(axis=0), beyond.argmax(axis=0), chart.size - 1)

@@ -71,15 +71,15 @@ def multiscale_band(
     mass, happened = np.add.reduceat(weight, edge[:-1]), np.add.reduceat(events, edge[:-1])
     family = Intervals.of(mass)
     mean = pull_in(np.add.reduceat(weight * pilot, edge[:-1]) / mass, mass, request.confidence_level)
-    kappa = _threshold(family, mean, request)
-    low, high = _mean_bounds(family, family.sums(happened), kappa)
-    below, above = _join(edge, family, low, high, at)
+    kappa = _find_threshold(family, mean, request)
+    low, high = _bound_means(family, family.sums(happened), kappa)
+    below, above = _join_bounds(edge, family, low, high, at)
     if (below > above + 1e-9).any():
         announce(Finding("shape_refuted", confidence_level=request.confidence_level))
     return np.minimum(below, above), np.maximum(below, above)
 
 
-def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArray:
+def _measure_excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArray:
     """2·rows·KL(rate, mean)."""
     from scipy.special import rel_entr
 
@@ -87,33 +87,32 @@ def _excess(rate: FloatArray, mean: FloatArray, weight: FloatArray) -> FloatArra
     return 2.0 * weight * divergence
 
 
-def _threshold(family: Intervals, mean: FloatArray, request: BandRequest) -> float:
+def _find_threshold(family: Intervals, mean: FloatArray, request: BandRequest) -> float:
     """κ: the quantile of the largest excess when each cell is a binomial draw."""
     truth = np.clip(family.sums(mean * family.cells) / family.weight, EDGE, 1.0 - EDGE)
 
     def largest(rng: Rng) -> FloatArray:
         share = redraw_rates(rng, family.cells, mean)
         rate = np.clip(family.sums(share * family.cells) / family.weight, 0.0, 1.0)
-        return np.atleast_1d((_excess(rate, truth, family.weight) - family.price).max())
+        return np.atleast_1d((_measure_excess(rate, truth, family.weight) - family.price).max())
 
-    worst = np.sort(request.redraw_curves(largest)[:, 0])
-    threshold = float(find_upper_end(worst, request.confidence_level))
+    threshold = float(find_upper_end(request.redraw_curves(largest)[:, 0], request.confidence_level))
     return _ALLOWANCE + max(threshold, pure_cutoff(request.confidence_level))
 
 
-def _mean_bounds(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:
+def _bound_means(family: Intervals, events: FloatArray, kappa: float) -> tuple[FloatArray, FloatArray]:
     """Smallest and largest mean of every interval whose excess stays within the threshold."""
     rate = np.clip(events / family.weight, 0.0, 1.0)
     limit = np.maximum(kappa + family.price, 0.0)
 
     def fits(mean: FloatArray) -> NDArray[np.bool_]:
-        return _excess(rate, mean, family.weight) <= limit
+        return _measure_excess(rate, mean, family.weight) <= limit
 
     low, high = (halve(fits, rate, np.full(rate.shape, far), _HALVINGS)[1] for far in (0.0, 1.0))
     return low, high
 
 
-def _join(
+def _join_bounds(
     edge: IntArray, family: Intervals, low: FloatArray, high: FloatArray, at: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """The best bounds at the scores `at`: from means over cells up to the score, and over cells from the score on."""

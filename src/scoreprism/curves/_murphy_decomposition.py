@@ -14,10 +14,9 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, freeze
 from scoreprism._findings.finding import Finding
 from scoreprism._fitting.chain_fit import fit_chain
 from scoreprism._kernels.term_intervals import FORMS, Moments, TermInference, coefficients
-from scoreprism._sample.level import Level
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._curve import BinaryRows, Curve, require_one_model, require_two_classes
-from scoreprism.curves._decision_curves import choose_thresholds
+from scoreprism.curves._curve import BinaryRows, Curve, drop_absent_rows, require_one_model, require_two_classes
+from scoreprism.curves._decision_curves import PERCENTS, choose_thresholds
 from scoreprism.curves._decision_loss import (
     DecisionCells,
     DecisionLoss,
@@ -27,6 +26,7 @@ from scoreprism.curves._decision_loss import (
 )
 from scoreprism.curves._murphy_curve import charge_certainty, parse_thresholds, sum_sides
 from scoreprism.curves._threshold_lines import (
+    ZERO_LINE,
     ThresholdLine,
     divergence_lines,
     level_lines,
@@ -37,8 +37,9 @@ from scoreprism.decomposition import Chain
 from scoreprism.exceptions import InfiniteLossError
 from scoreprism.losses import Elementary, ProperLoss, get_loss
 
-#: Default thresholds of the intervals.
-_THRESHOLDS = np.arange(1, 100) / 100
+#: Rows up to which errors are those of the mean over all partitions; beyond, those of the first, which are nearly
+#: equal.
+_BY_ROWS = 50_000
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -235,14 +236,9 @@ class MurphyDecomposition(Curve):
         """
         require_two_classes(chain.k)
         form, confidence = parse_choice(form, FORMS, "form"), parse_confidence(confidence_level)
-        theta = np.unique(_THRESHOLDS if thresholds is None else parse_thresholds(thresholds))
-        sample = chain.sample
-        weight = np.ones(sample.n) if sample.weight is None else sample.weight
-        weighted = np.flatnonzero(weight)
-        if weighted.size < sample.n:  # a row without weight must not put jumps into the lines
-            chain, weight = chain.take(weighted), weight[weighted]
-            sample = chain.sample
-        share = weight / weight.sum()
+        theta = PERCENTS if thresholds is None else np.unique(parse_thresholds(thresholds))
+        chain, weight = drop_absent_rows(chain)  # a row without weight must not put jumps into the lines
+        sample, share = chain.sample, weight / weight.sum()
         first, last, residual = chain.levels[0], chain.levels[-1], ("residual",) if form == "plugin" else ()
         rows = None if chain.population else DecisionRows(as_vector(first.law), sample.y, share, sample.groups)
         curve = cls(
@@ -390,11 +386,9 @@ def _decompose_at_usual(
 
 def _build_lines(chain: Chain, form: str, share: FloatArray) -> list[ThresholdLine]:
     """Mean loss and mean spread of every level, and under plug-in the divergences, as functions of θ."""
-    lines = level_lines(chain, share)
-    lines += [
-        spread_line(level if t else Level.of(level.name, level.law), share) for t, level in enumerate(chain.levels)
-    ]
-    return [*lines, *(divergence_lines(chain, share) if form == "plugin" else [])]
+    spreads = [ZERO_LINE, *(spread_line(level, share) for level in chain.levels[1:])]  # the prediction has none
+    divergences = divergence_lines(chain, share) if form == "plugin" else []
+    return [*level_lines(chain, share), *spreads, *divergences]
 
 
 def _intervals(
@@ -426,11 +420,6 @@ def _covariances(chain: Chain, curve: MurphyDecomposition, share: FloatArray) ->
         by_rows = chain.sample.groups is not None or curve.form == "plugin" or fitted
         whole[:, used[:, None], used] = _covary_rows(chain, curve) if by_rows else _covary_counts(chain, curve, share)
     return whole
-
-
-#: Rows up to which errors are those of the mean over all partitions; beyond, those of the first, which are nearly
-#: equal.
-_BY_ROWS = 50_000
 
 
 def _covary_rows(chain: Chain, curve: MurphyDecomposition) -> FloatArray:

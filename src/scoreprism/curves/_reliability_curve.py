@@ -10,14 +10,14 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, refuse
 from scoreprism._core.frames import make_frame
-from scoreprism._core.resampling import Rng, Streams, draw_events
+from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._kernels.binomial import INTERVALS, rate_interval, sum_interval
 from scoreprism._kernels.bins import equal_mass_cuts, even_codes
 from scoreprism._kernels.isotonic import run_starts
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
-from scoreprism.curves._bands import Band, BandRequest, find_pointwise_band
+from scoreprism.curves._bands import Band, BandRequest
 from scoreprism.curves._curve import BinaryRows, Curve, RowCells, parse_binary, weigh_effectively
 from scoreprism.curves._decision_curves import ScoreDistribution, histogram
 from scoreprism.curves._isotonic_curve import isotonic_band, isotonic_points
@@ -299,8 +299,5 @@ def bin_band(bins: RowCells, request: BandRequest) -> Band:
         scores = np.split(bins.rows.score, bins.first[1:])
         ends = np.array([sum_interval(score, level, request.interval) for score in scores])
         return Band(x, *(ends / bins.size[:, None]).T)
-
-    def redraw(rng: Rng) -> FloatArray:
-        return bins.mean(draw_events(rng, bins.rows.score).astype(np.float64))
-
-    return Band(x, *find_pointwise_band(replace(request, confidence_level=level).redraw_curves(redraw), level))
+    each = replace(request, confidence_level=level, uniform=False)
+    return Band(x, *each.enclose(lambda rng: bins.redraw(rng) / bins.weight))

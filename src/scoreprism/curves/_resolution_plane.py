@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from scoreprism._core.checks import abbreviate, parse_choice, refuse
-from scoreprism._core.frames import make_frame
 from scoreprism._core.simplex import ArrayLike, FloatArray, freeze
 from scoreprism._estimation.compare import compare
 from scoreprism._estimation.decompose import decompose
@@ -69,18 +68,6 @@ class ResolutionPlane(Curve):
         """
         extra = {"models": list(self.models), "loss": str(self.loss), "method": self.method}
         return super().to_dict() | extra | {"uncertainty": self.uncertainty}
-
-    @described()
-    def to_frame(self, backend: str | None = None) -> Any:
-        """
-        One row per model.
-
-        Returns
-        -------
-        frame
-            Model, reliability, resolution, loss.
-        """
-        return make_frame(self._columns(), backend or self._backend)
 
     def _columns(self) -> dict[str, list[Any]]:
         return {"model": list(self.models), **super()._columns()}

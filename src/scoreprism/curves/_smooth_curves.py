@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from scoreprism._core.numerics import rising_sigmoid
-from scoreprism._core.resampling import Rng, draw_events
+from scoreprism._core.resampling import Rng
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.binomial import rate_interval
 from scoreprism._kernels.kernel_regression import KERNELS, rule_of_thumb
@@ -37,22 +37,14 @@ def smooth_grid(score: FloatArray) -> FloatArray:
     return np.unique(np.concatenate([even, np.quantile(score, np.linspace(0.0, 1.0, _POINTS // 2))]))
 
 
-class Pools(RowCells):
-    """Rows in order of score, pooled in cells of adjacent scores."""
-
-    def redraw(self, rng: Rng) -> FloatArray:
-        """Weighted events of each cell when outcomes are drawn from the scores."""
-        return self.sums(draw_events(rng, self.rows.score).astype(np.float64))
-
-
-def _find_critical(process: FloatArray, request: BandRequest) -> float:
-    """Factor of standard errors: normal at each score; if uniform, the quantile of a standardised process's maximum."""
+def _find_critical(path: Callable[[Rng], FloatArray], request: BandRequest) -> float:
+    """Factor of standard errors: normal at each score; if uniform, the quantile of a standardised path's maximum."""
     from scipy.special import ndtri
 
     each = float(ndtri(0.5 + request.confidence_level / 2.0))
     if not request.uniform:
         return each
-    worst = np.sort(np.abs(process).max(axis=1))
+    worst = np.abs(request.redraw_curves(path)).max(axis=1)
     return max(each, float(find_upper_end(worst, request.confidence_level)))
 
 
@@ -94,7 +86,7 @@ class SplineCurve:
     def band(self, request: BandRequest) -> Band:
         """The band."""
         if request.kind == "consistency":
-            return Band(self.x, *request.enclose(request.redraw_curves(self._redraw())))
+            return Band(self.x, *request.enclose(self._make_redraw()))
         if self.problem.constant:
             size = np.full(self.x.size, self.rows.total)
             return Band(self.x, *rate_interval(size * self.y, size, request.confidence_level))
@@ -115,24 +107,23 @@ class SplineCurve:
         if request.uniform:  # bias does not average out over scores: the covariance of a spline that can bend
             smoothing = min(smoothing, _BEND * float(np.trace(curvature)) / float(np.trace(problem.basis.penalty)))
         curb = _ROUGHER * smoothing * problem.basis.penalty
-        root = np.linalg.solve(
-            np.linalg.cholesky(curvature + curb + ridge), self.design.T
-        )  # squared norms of its columns are the variances
+        # the squared norms of its columns are the variances
+        root = np.linalg.solve(np.linalg.cholesky(curvature + curb + ridge), self.design.T)
         error = np.sqrt((root**2).sum(axis=0))
 
         def path(rng: Rng) -> FloatArray:
             values: FloatArray = (rng.standard_normal(beta.size) @ root) / error
             return values
 
-        c = _find_critical(request.redraw_curves(path) if request.uniform else np.empty((0, 0)), request)
+        c = _find_critical(path, request)
         eta = self.design @ beta
         near = 0.5 / self.rows.total
         low, high = rising_sigmoid(eta - c * error) - near, rising_sigmoid(eta + c * error) + near
         return Band(self.x, np.maximum(low, 0.0), np.minimum(high, 1.0))
 
-    def _redraw(self) -> Callable[[Rng], FloatArray]:
+    def _make_redraw(self) -> Callable[[Rng], FloatArray]:
         """A function that fits the spline, with a new λ, to outcomes drawn from the scores."""
-        pools, problem = Pools.rank(self.rows, _CELLS), self.problem
+        pools, problem = RowCells.rank(self.rows, _CELLS), self.problem
         if problem.constant:
             return lambda rng: np.full(self.x.size, pools.redraw(rng).sum() / self.rows.total)
         basis = problem.basis
@@ -166,9 +157,9 @@ class KernelCurve:
     grid: FloatArray
 
     @cached_property
-    def pools(self) -> Pools:
-        """The rows, pooled."""
-        return Pools.rank(self.rows, 2048)
+    def pools(self) -> RowCells:
+        """The rows, pooled in cells of adjacent scores."""
+        return RowCells.rank(self.rows, 2048)
 
     @cached_property
     def _smoother(self) -> tuple[FloatArray, FloatArray]:
@@ -201,9 +192,7 @@ class KernelCurve:
     def band(self, request: BandRequest) -> Band:
         """The band."""
         if request.kind == "consistency":
-            return Band(
-                self.x, *request.enclose(request.redraw_curves(lambda rng: self._estimate(self.pools.redraw(rng))))
-            )
+            return Band(self.x, *request.enclose(lambda rng: self._estimate(self.pools.redraw(rng))))
         return self._find_confidence_band(request)
 
     def _find_confidence_band(self, request: BandRequest) -> Band:
@@ -228,11 +217,10 @@ class KernelCurve:
 
         from scipy.special import ndtr
 
-        c = _find_critical(request.redraw_curves(path) if request.uniform else np.empty((0, 0)), request)
+        c = _find_critical(path, request)
         # half a count matters far in the tails, so uniform bands use exact intervals
         interval = "clopper-pearson" if request.uniform else "mid-p"
-        low, high = rate_interval(
-            rate * size, size, float(2.0 * ndtr(_WIDER * c if request.uniform else c) - 1.0), interval
-        )
+        level = float(2.0 * ndtr(_WIDER * c if request.uniform else c) - 1.0)
+        low, high = rate_interval(rate * size, size, level, interval)
         # the band must hold the estimate itself, although that is biased
         return Band(self.x, np.minimum(low, self.y), np.maximum(high, self.y))

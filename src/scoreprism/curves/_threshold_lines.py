@@ -55,6 +55,10 @@ class ThresholdLine:
         return float(left.sum() + right.sum())
 
 
+#: The line that is 0 everywhere.
+ZERO_LINE = ThresholdLine(np.zeros(1), np.zeros(1), np.zeros(1))
+
+
 def pool_rows(at: FloatArray, *columns: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
     """
     Sums of columns over equal points.
@@ -80,7 +84,11 @@ def sum_lines(points: FloatArray, du: FloatArray, dv: FloatArray) -> ThresholdLi
 
 
 def mean_losses(p: FloatArray, y: IntArray | FloatArray, share: FloatArray) -> ThresholdLine:
-    """Σ share · ℓ_θ(p, y): (1 − θ) where p ≤ θ and y = 1, θ where p > θ and y = 0."""
+    """
+    Σ share · ℓ_θ(p, y): (1 − θ) where p ≤ θ and y = 1, θ where p > θ and y = 0.
+
+    With y = p it is the mean entropy Σ share · ℰ_θ(p): the smaller of θ(1 − p) and (1 − θ)p.
+    """
     points, (du, dv) = pool_rows(p, share * y, share * (1 - y))
     return sum_lines(points, du, dv)
 
@@ -96,7 +104,7 @@ def mean_spreads(p: FloatArray, q: FloatArray, share: FloatArray) -> ThresholdLi
     times = moved.sum(axis=0)
     ends = np.flatnonzero(times)
     if not ends.size:
-        return ThresholdLine(np.zeros(1), np.zeros(1), np.zeros(1))
+        return ZERO_LINE
     rows = np.nonzero(moved)[1]
     up, down, back = share * q, share * (1.0 - q), -times[ends]
     points, (du, dv) = pool_rows(
@@ -104,12 +112,6 @@ def mean_spreads(p: FloatArray, q: FloatArray, share: FloatArray) -> ThresholdLi
         np.concatenate([up[rows], back * up[ends]]),
         np.concatenate([down[rows], back * down[ends]]),
     )
-    return sum_lines(points, du, dv)
-
-
-def mean_entropies(q: FloatArray, share: FloatArray) -> ThresholdLine:
-    """Σ share · ℰ_θ(q): the smaller of θ(1 − q) and (1 − θ)q."""
-    points, (du, dv) = pool_rows(q, share * q, share * (1.0 - q))
     return sum_lines(points, du, dv)
 
 
@@ -171,7 +173,7 @@ def spread_line(level: Level, share: FloatArray) -> ThresholdLine:
         shares = np.concatenate([factor / len(parts) * share for _, factor in parts])
         return mean_spreads(folds, folds.mean(axis=0), shares)
     if level.folds is None:
-        return mean_divergences(np.zeros(1), np.zeros(1), np.zeros(1))
+        return ZERO_LINE
     flat = np.stack([as_vector(fold) for fold in level.folds])
     return mean_spreads(flat, flat.mean(axis=0), level.factor * share)
 
@@ -184,7 +186,7 @@ def divergence_lines(chain: Chain, share: FloatArray) -> list[ThresholdLine]:
         coarse, fine = _pairs(fits[t], laws[t], fits[t + 1], laws[t + 1])
         lines.append(mean_divergences(coarse.ravel(), fine.ravel(), np.tile(share / len(fine), len(fine))))
     last = stack_out_of_sample(fits[-1], laws[-1])
-    return [*lines, mean_entropies(last.ravel(), np.tile(share / len(last), len(last)))]
+    return [*lines, mean_losses(last.ravel(), last.ravel(), np.tile(share / len(last), len(last)))]
 
 
 def _pairs(below: Any, coarse: FloatArray, fit: Any, fine: FloatArray) -> tuple[FloatArray, FloatArray]:

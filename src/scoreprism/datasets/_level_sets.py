@@ -22,7 +22,14 @@ from scoreprism._core.simplex import FloatArray, IntArray
 
 PlaneFunction = Callable[[FloatArray, FloatArray], FloatArray]
 
-_EDGE = 1e-12  # scores are evaluated inside the square only
+#: How far inside the square scores are evaluated.
+_EDGE = 1e-12
+#: Step and reach of the tanh-sinh rule in its own coordinate.
+_STEP, _REACH = 1 / 16, 3.3
+#: Nodes in u for a score with few values, and points in u for a score of one coordinate.
+_SLICES, _POINTS = 2048, 1 << 14
+#: Sampled points, and bins of their sorted scores.
+_SAMPLED, _BINS = 1 << 22, 1 << 10
 
 
 class ScoreLaw(NamedTuple):
@@ -60,18 +67,23 @@ class Plane(NamedTuple):
     conditional: PlaneFunction
 
 
-def _double_exponential(h: float = 1 / 16, reach: float = 3.3) -> tuple[FloatArray, FloatArray]:
+def _double_exponential() -> tuple[FloatArray, FloatArray]:
     """Tanh-sinh nodes and weights on (0, 1): exact to rounding even with endpoint singularities."""
-    t = np.arange(-int(reach / h), int(reach / h) + 1) * h
+    t = np.arange(-int(_REACH / _STEP), int(_REACH / _STEP) + 1) * _STEP
     x = 1.0 / (1.0 + np.exp(-np.pi * np.sinh(t)))
-    weight = h * np.pi * np.cosh(t) * x * (1.0 - x)
+    weight = _STEP * np.pi * np.cosh(t) * x * (1.0 - x)
     return x, weight / weight.sum()
 
 
 def _bisect(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
     """Roots of many functions at once, each changing sign between `low` and `high`."""
     sign = np.sign(function(low))
-    low, high = halve(lambda x: np.sign(function(x)) == sign, low, high, 52)
+    return _find_change(lambda x: np.sign(function(x)) == sign, low, high, 52)
+
+
+def _find_change(unchanged: Condition, low: FloatArray, high: FloatArray, times: int = 45) -> FloatArray:
+    """Where a condition that holds at `low` and fails at `high` begins to fail."""
+    low, high = halve(unchanged, low, high, times)
     return 0.5 * (low + high)
 
 
@@ -224,20 +236,20 @@ def _arcs(score: PlaneFunction, levels: FloatArray) -> tuple[IntArray, FloatArra
 # ── scores with few values ──────────────────────────────────────────────────────────────────────────────
 
 
-def discrete(score: PlaneFunction, plane: Plane, slices: int = 2048, cells: int = 128) -> ScoreLaw:
+def discrete(score: PlaneFunction, plane: Plane, cells: int) -> ScoreLaw:
     """Mass and events of each value: along slices of u the jumps in w are bisected and the pieces integrated."""
 
     def along(x: FloatArray, w: FloatArray) -> FloatArray:
         return score(x, plane.conditional(x, w))
 
-    node, share = _panels(along, slices)
+    node, share = _place_nodes(along)
     edges = np.linspace(_EDGE, 1.0 - _EDGE, cells + 1)
     u, weight = np.repeat(node, cells), np.repeat(share, cells)
     low, high = np.tile(edges[:-1], node.size), np.tile(edges[1:], node.size)
     start, stop = along(u, low), along(u, high)
     jumps = start != stop
     cut = high.copy()
-    cut[jumps] = _first_change(lambda w: along(u[jumps], w) == start[jumps], low[jumps], high[jumps])
+    cut[jumps] = _find_change(lambda w: along(u[jumps], w) == start[jumps], low[jumps], high[jumps])
     values, code = np.unique(np.concatenate([start, stop[jumps]]), return_inverse=True)
     mass = np.concatenate([(cut - low) * weight, ((high - cut) * weight)[jumps]])
     mean_q = np.concatenate([_mean_q(plane, u, low, cut), _mean_q(plane, u[jumps], cut[jumps], high[jumps])])
@@ -247,7 +259,7 @@ def discrete(score: PlaneFunction, plane: Plane, slices: int = 2048, cells: int 
     return ScoreLaw(values[has_mass], calibrated, total[has_mass] / total.sum(), "discrete")
 
 
-def _panels(along: PlaneFunction, slices: int) -> tuple[FloatArray, FloatArray]:
+def _place_nodes(along: PlaneFunction) -> tuple[FloatArray, FloatArray]:
     """Gauss–Legendre nodes in u on panels that end where the score jumps in u: such edges must not be straddled."""
     grid = np.linspace(_EDGE, 1.0 - _EDGE, 1025)
     cuts = [0.0, 1.0]
@@ -255,18 +267,12 @@ def _panels(along: PlaneFunction, slices: int) -> tuple[FloatArray, FloatArray]:
         values = along(grid, np.full(grid.shape, w))
         jump = np.flatnonzero(values[:-1] != values[1:])
         before, line = values[jump], np.full(jump.shape, w)
-        cuts.extend(_first_change(lambda u, v=before, x=line: along(u, x) == v, grid[jump], grid[jump + 1]))  # type: ignore[misc]
+        cuts.extend(_find_change(lambda u, v=before, x=line: along(u, x) == v, grid[jump], grid[jump + 1]))  # type: ignore[misc]
     ends = np.unique(np.round(cuts, 10))
-    x, share = np.polynomial.legendre.leggauss(max(2, slices // ends.size))
+    x, share = np.polynomial.legendre.leggauss(max(2, _SLICES // ends.size))
     width = np.diff(ends)
     node = ends[:-1, None] + width[:, None] * (x + 1.0) / 2.0
     return np.clip(node.ravel(), _EDGE, 1.0 - _EDGE), (width[:, None] * share / 2.0).ravel()
-
-
-def _first_change(unchanged: Condition, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Where a step function leaves its value at `low`."""
-    low, high = halve(unchanged, low, high, 45)
-    return 0.5 * (low + high)
 
 
 def _mean_q(plane: Plane, u: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -280,19 +286,19 @@ def _mean_q(plane: Plane, u: FloatArray, low: FloatArray, high: FloatArray) -> F
 # ── scores of one coordinate ────────────────────────────────────────────────────────────────────────────
 
 
-def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int = 1 << 14) -> ScoreLaw | None:
+def curve(score: Callable[[FloatArray], FloatArray], plane: Plane) -> ScoreLaw | None:
     """
     C at s(u) averages E[Q | u'] over all u' with the same score, each weighed by 1/|s'(u')|, branch by branch.
 
     None for a score with so many branches that this would take minutes.
     """
-    u = (np.arange(points) + 0.5) / points
+    u = (np.arange(_POINTS) + 0.5) / _POINTS
     values, given = score(u), _average_given(plane, u)
     flat = _slope(lambda x, _: score(x), u, u, 1e-7) == 0.0
     branches = [] if flat.all() else _branches(score)
     if len(branches) > 300:
         return None
-    mass, events = np.zeros(points), np.zeros(points)
+    mass, events = np.zeros(_POINTS), np.zeros(_POINTS)
     for low, high in branches:
         first, last = score(np.array([low, high]))
         rows = np.flatnonzero((values - first) * (values - last) <= 0.0)
@@ -307,7 +313,7 @@ def curve(score: Callable[[FloatArray], FloatArray], plane: Plane, points: int =
     if flat.any():  # a plateau has mass of its own, which drowns the points that only cross its value
         _, code = np.unique(values[flat], return_inverse=True)
         calibrated[flat] = (np.bincount(code, given[flat]) / np.bincount(code))[code]
-    return ScoreLaw(values, calibrated, np.full(points, 1.0 / points), "curve")
+    return ScoreLaw(values, calibrated, np.full(_POINTS, 1.0 / _POINTS), "curve")
 
 
 def _branches(score: Callable[[FloatArray], FloatArray]) -> list[tuple[float, float]]:
@@ -339,13 +345,12 @@ def _average_given(plane: Plane, u: FloatArray) -> FloatArray:
 # ── anything else ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def sample_score_law(score: PlaneFunction, plane: Plane, points: int = 1 << 22, bins: int = 1 << 10) -> ScoreLaw:
+def sample_score_law(score: PlaneFunction, plane: Plane) -> ScoreLaw:
     """Means of Q over bins of the sorted score."""
-    u, w = _lattice(points)
+    u, w = _lattice(_SAMPLED)
     v = plane.conditional(u, w)
     values = score(u, v)
     order = np.argsort(values, kind="stable")
     ranked, q = values[order], plane.q(u, v)[order]
-    shape = (bins, points // bins)
-    calibrated = q.reshape(shape).mean(axis=1)
-    return ScoreLaw(ranked, np.repeat(calibrated, shape[1]), np.full(points, 1.0 / points), "sampled")
+    calibrated = q.reshape(_BINS, -1).mean(axis=1)
+    return ScoreLaw(ranked, np.repeat(calibrated, _SAMPLED // _BINS), np.full(_SAMPLED, 1.0 / _SAMPLED), "sampled")

@@ -460,7 +460,7 @@ def _require_parametric(chosen: Calibrator) -> None:
             chosen.name,
             "Use a bootstrap for the others.",
         )
-    if getattr(chosen, "kind", "probability") != "probability":
+    if chosen.kind != "probability":
         refuse("`calibrator` must take probabilities", "kind='logit'", "Apply scipy.special.expit or softmax first.")
 
 

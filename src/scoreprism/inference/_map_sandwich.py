@@ -233,7 +233,7 @@ def _make_softmax_scheme(calibrator: Any, fitted: Any, data: FitRows, labels: tu
 
 @dataclass(frozen=True)
 class Sandwich:
-    """Covariances of the parameters, and the influence of every cluster (a row, without groups) on them."""
+    """Covariances of the parameters, the influence of every row on them, and the cluster of every row."""
 
     influence: FloatArray
     robust: FloatArray
@@ -241,13 +241,14 @@ class Sandwich:
     factor: float
     clusters: IntArray | None
 
-    def gather(self, rows: FloatArray) -> FloatArray:
-        """Sums of rows within clusters."""
-        if self.clusters is None:
-            return rows
-        sums = np.zeros((int(self.clusters.max()) + 1, *rows.shape[1:]))
-        np.add.at(sums, self.clusters, rows)
-        return sums
+
+def sum_clusters(rows: FloatArray, clusters: IntArray | None) -> FloatArray:
+    """Sums of rows within clusters; the rows themselves without clusters."""
+    if clusters is None:
+        return rows
+    sums = np.zeros((int(clusters.max()) + 1, *rows.shape[1:]))
+    np.add.at(sums, clusters, rows)
+    return sums
 
 
 def find_targets(calibrator: Calibrator, data: FitRows) -> tuple[FloatArray, FloatArray | None]:
@@ -283,8 +284,8 @@ def make_sandwich(
         rows -= (weight / weight.sum())[:, None] * rows.sum(axis=0)
     if moving is not None:  # Platt's targets move with the share of events, which is estimated too
         rows += (weight * (data.y - data.rate) / data.total)[:, None] * drift
-    sandwich = Sandwich(rows @ inverse, inverse, inverse @ meat @ inverse, 1.0, clusters)
-    influence = sandwich.gather(sandwich.influence)
+    by_row = rows @ inverse
+    influence = sum_clusters(by_row, clusters)
     scale = np.sqrt(np.maximum(np.diag(meat), TINY))
     rank = int(np.linalg.matrix_rank(meat / np.outer(scale, scale), tol=1e-9, hermitian=True))  # some are redundant
     units = influence.shape[0]
@@ -292,7 +293,7 @@ def make_sandwich(
         what = "rows" if clusters is None else "groups"
         refuse(f"{what} must be more than parameters", f"{units} {what} and {rank} parameters", "Pass more of them.")
     factor = _find_factor(weight.size, rank, None if clusters is None else units) if small_sample else 1.0
-    return Sandwich(sandwich.influence, factor * influence.T @ influence, sandwich.model, factor, clusters)
+    return Sandwich(by_row, factor * influence.T @ influence, inverse @ meat @ inverse, factor, clusters)
 
 
 def _find_factor(n: int, p: int, groups: int | None) -> float:
@@ -301,6 +302,7 @@ def _find_factor(n: int, p: int, groups: int | None) -> float:
 
 
 def _invert(bread: FloatArray, data: FitRows) -> FloatArray:
+    """The inverse; refused where the scores do not determine every parameter."""
     scale = np.sqrt(np.maximum(np.diag(bread), TINY))
     values, vectors = np.linalg.eigh(bread / np.outer(scale, scale))
     if not values[0] > 1e-12 * values[-1]:

@@ -16,7 +16,7 @@ from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, Noted
 from scoreprism._findings.wording import write_percent
 from scoreprism._kernels.term_intervals import Interval
-from scoreprism.inference._map_sandwich import Sandwich, Scheme
+from scoreprism.inference._map_sandwich import Sandwich, Scheme, sum_clusters
 from scoreprism.losses import ProperLoss
 
 #: Summaries by name.
@@ -166,8 +166,8 @@ class Functional:
 def measure_spread(functional: Functional, sandwich: Sandwich, theta: FloatArray) -> tuple[float, float, float]:
     """Value, total variance, and the part of it that does not come from the parameters alone."""
     value, slope, rows = functional.evaluate(theta)
-    sampled = sandwich.gather(functional.weight * (rows - value) / functional.weight.sum())
-    fitted = sandwich.gather(sandwich.influence @ slope)
+    sampled = sum_clusters(functional.weight * (rows - value) / functional.weight.sum(), sandwich.clusters)
+    fitted = sum_clusters(sandwich.influence @ slope, sandwich.clusters)
     total = sandwich.factor * float((sampled + fitted) @ (sampled + fitted))
     return value, total, max(total - sandwich.factor * float(fitted @ fitted), 0.0)
 

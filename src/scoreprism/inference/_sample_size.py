@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, parse_law, parse_number, refuse
+from scoreprism._core.numerics import softmax
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._document.result import Record
 from scoreprism.decomposition import Decomposition
@@ -20,9 +21,7 @@ def _tilt(law: FloatArray, power: float, lift: float) -> FloatArray:
     """C ∝ S^power, the last class multiplied by e^lift: lines in log-odds."""
     logs = np.where(law > 0.0, power * np.log(np.where(law > 0.0, law, 1.0)), -np.inf)
     logs[:, -1] += lift
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    calibrated: FloatArray = weights / weights.sum(axis=1, keepdims=True)
-    return calibrated
+    return softmax(logs)
 
 
 #: Ways to be miscalibrated by t ≥ 0, and the largest t.
@@ -192,11 +191,10 @@ def required_sample_size(
         chosen = get_loss("log" if loss is None else loss)
         name = str(chosen)
         law = _parse_scores(y_proba, base_rate)
-        sd, n_test, notes = (
-            _find_local_size(target, chosen, z)
-            if law is None
-            else _find_size_from_scores(target, chosen, law, family, z)
-        )
+        if law is None:
+            sd, n_test, notes = _find_local_size(target, chosen, z)
+        else:
+            sd, n_test, notes = _find_size_from_scores(target, chosen, law, family, z)
     n = max(2, math.ceil((sum(z) * sd / target) ** 2 - 1e-9))
     return SampleSize(n, target, sd, name, chance, confidence, n_test, (*notes, "C known; independent rows"))
 

@@ -23,8 +23,8 @@ from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._fitting.crossfit import make_crossfit
 from scoreprism._kernels.bins import even_codes
-from scoreprism._kernels.isotonic import pool_ties
-from scoreprism._kernels.local_regression import LocalRegression, _pool_neighbours
+from scoreprism._kernels.isotonic import pool_ties, run_starts
+from scoreprism._kernels.local_regression import LocalRegression, pool_neighbours
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreOrderWarning, ScoreprismWarning
@@ -275,7 +275,7 @@ class SmoothCurve(GapCurve):
         rows, order = self.rows, self.rows.order
         x, y, fold = rows.law[order], rows.y[order].astype(np.float64), np.asarray(self.fold)[order]
         mass = rows.plain[order]
-        starts = _starts(x, mass, _PLACES)
+        starts = _cut_runs(x, mass)
         total = np.add.reduceat(mass, starts)
 
         def gaps(weight: FloatArray) -> FloatArray:
@@ -303,17 +303,17 @@ def _fit_in_folds(fit: Fit, x: FloatArray, y: FloatArray, weight: FloatArray, fo
     return out
 
 
-def _starts(x: FloatArray, mass: FloatArray, places: int) -> IntArray:
+def _cut_runs(x: FloatArray, mass: FloatArray) -> IntArray:
     """First row of each run of neighbours with about equal shares of the mass; ties stay together."""
-    first = np.flatnonzero(np.append(True, np.diff(x) > 0.0))
+    first = run_starts(x)
     before = (np.cumsum(mass) - mass)[first]
-    place = np.minimum(before * (places / mass.sum()) * WITHIN, places - 1).astype(np.intp)
+    place = np.minimum(before * (_PLACES / mass.sum()) * WITHIN, _PLACES - 1).astype(np.intp)
     return np.asarray(first[np.append(True, np.diff(place) > 0)])
 
 
 def _choose_places(x: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean score and mass of runs of neighbours; the two extreme scores are added without mass, for the largest gap."""
-    starts = _starts(x, mass, _PLACES)
+    starts = _cut_runs(x, mass)
     total = np.add.reduceat(mass, starts)
     at = np.concatenate([x[:1], np.add.reduceat(mass * x, starts) / total, x[-1:]])
     return at, np.concatenate([[0.0], total / total.sum(), [0.0]])
@@ -323,7 +323,7 @@ def _fit_pools(
     local: LocalRegression, x: FloatArray, y: FloatArray, at: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """A local regression as a function of weights, with rows pooled in cells whose scores stay fixed."""
-    centre, _, _ = _pool_neighbours(*pool_ties(x, y), _CELLS)
+    centre, _, _ = pool_neighbours(*pool_ties(x, y), _CELLS)
     edges = 0.5 * (centre[1:] + centre[:-1])
     cell = np.searchsorted(edges, x)
 
@@ -354,7 +354,7 @@ def make_density_grid(x: FloatArray, share: FloatArray) -> tuple[FloatArray, Flo
     n = 1.0 / float((share**2).sum())
     width = _rule_of_thumb(x, share, n)
     order = np.argsort(x)
-    cells = _pool_neighbours(x[order], share[order], share[order], 4096) if x.size > 8192 else (x, share, share)
+    cells = pool_neighbours(x[order], share[order], share[order], 4096) if x.size > 8192 else (x, share, share)
     mass = np.exp(-0.5 * ((grid[:, None] - cells[0]) / width) ** 2) @ cells[1]
     if not mass.sum() > 0.0:  # points far from every score
         mass = np.ones(grid.size)
@@ -542,7 +542,7 @@ def smooth(coefficients: FloatArray, bandwidth: float) -> FloatArray:
     return _cosines(coefficients * np.exp(-0.5 * frequency**2))
 
 
-def _masses(steps: int) -> FloatArray:
+def _weigh_grid(steps: int) -> FloatArray:
     """Weights of the points of a grid in its mean; the end points count half."""
     mass = np.full(steps + 1, 1.0 / steps)
     mass[[0, -1]] *= 0.5
@@ -551,7 +551,7 @@ def _masses(steps: int) -> FloatArray:
 
 def find_fixed_point(coefficients: FloatArray) -> float:
     """The bandwidth equal to the mean absolute residual smoothed with it; unique, as that falls with the bandwidth."""
-    mass = _masses(coefficients.size - 1)
+    mass = _weigh_grid(coefficients.size - 1)
 
     def excess(width: float) -> float:
         return float(np.abs(smooth(coefficients, width)) @ mass) - width
@@ -599,7 +599,7 @@ class ResidualCurve(GapCurve):
         """The metric; it is also the bandwidth unless one was given."""
         if self.bandwidth is None:
             return find_fixed_point(self.whole)
-        return float(np.abs(smooth(self.whole, self.bandwidth)) @ _masses(_STEPS))
+        return float(np.abs(smooth(self.whole, self.bandwidth)) @ _weigh_grid(_STEPS))
 
     @property
     def width(self) -> float:
@@ -607,7 +607,7 @@ class ResidualCurve(GapCurve):
         return self.value if self.bandwidth is None else self.bandwidth
 
     def exact(self) -> Profile:
-        return Profile(smooth(self.whole, self.width), _masses(_STEPS))
+        return Profile(smooth(self.whole, self.width), _weigh_grid(_STEPS))
 
     def places(self) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         units = self.units
@@ -618,4 +618,4 @@ class ResidualCurve(GapCurve):
         def gaps(weight: FloatArray) -> FloatArray:
             return smooth(grid.coefficients(residual * (weight / weight.sum())), self.width)
 
-        return _masses(steps), gaps
+        return _weigh_grid(steps), gaps

@@ -67,13 +67,14 @@ class GapInference(Inference):
     def __init__(self, curve: GapCurve, norm: Norm, estimate: float, power: int = 1, default: str = "scaled") -> None:
         self.curve, self.norm, self.estimate, self.power, self.default = curve, norm, estimate, power, default
 
-    def _replicates(self, count: int, random_state: object) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _replicate(self, count: int, random_state: object) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Gaps and masses of the units, and the noise of the resamples."""
         pooled, _ = self.curve.pooled
         return pooled.gap, pooled.mass, self.curve.noise(count, Streams.of(random_state))
 
     @cached_property
     def std_error(self) -> float:
-        gap, mass, noise = self._replicates(_FEW, _SEED)
+        gap, mass, noise = self._replicate(_FEW, _SEED)
         spread = float((self.norm(gap + noise, mass) ** self.power).std(ddof=1))
         reach = self._reach(ONE_SIGMA, mass)
         return math.hypot(spread, (self.estimate + reach) ** self.power - self.estimate**self.power)
@@ -89,12 +90,13 @@ class GapInference(Inference):
         return error if order == 1 else 0.5 * error / self.estimate
 
     def _reach(self, tail: float, mass: FloatArray) -> float:
+        """What the outcome that did not occur could add to the norm."""
         moved = self.curve.bound_missing(tail)
         return 0.0 if moved == 0.0 or self.norm.reach is None else self.norm.reach(moved, mass)
 
     def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         chosen = self.default if method is None else parse_choice(method, GAP_INTERVALS, "method")
-        gap, mass, noise = self._replicates(n_resamples, random_state)
+        gap, mass, noise = self._replicate(n_resamples, random_state)
         tail = 0.5 * (1.0 - confidence_level)
         centre = float(self.norm(gap, mass))
         pairs = []
@@ -116,6 +118,7 @@ class GapInference(Inference):
     def _scale_gaps(
         self, gap: FloatArray, mass: FloatArray, noise: FloatArray, centre: float, tail: float
     ) -> tuple[float, float]:
+        """The ends of "scaled"."""
         if centre <= 1e-12:  # no direction in which the gaps could be longer
             return 0.0, float(np.quantile(self.norm(noise, mass), 1.0 - 2.0 * tail))
 
@@ -251,12 +254,9 @@ def bound_absolute(rows: Rows, confidence_level: float, *_: object) -> tuple[flo
     side = np.sign(fits.mean_law - rows.law)
     gains = side * (rows.y - rows.law)
     error = math.sqrt(float(rows.share**2 @ (gains - rows.mean(gains)) ** 2))
-    low = (
-        0.0
-        if _may_be_calibrated(rows, confidence_level)
-        else rows.mean(gains) - quantile(confidence_level, two_sided=True) * error
-    )
-    return max(low, 0.0), math.sqrt(bound_squared(rows, confidence_level)[1])
+    low = max(rows.mean(gains) - quantile(confidence_level, two_sided=True) * error, 0.0)
+    high = math.sqrt(bound_squared(rows, confidence_level)[1])
+    return 0.0 if _may_be_calibrated(rows, confidence_level) else low, high
 
 
 class TreeCurve(GapCurve):

@@ -31,6 +31,7 @@ def _log_odds(rows: Rows, name: str, clip: float | None) -> FloatArray:
 
 
 def _require_both(rows: Rows, name: str) -> None:
+    """Refuse rows of one outcome only."""
     events = int(rows.y.sum())
     if events in (0, rows.n):
         refuse(
@@ -40,12 +41,16 @@ def _require_both(rows: Rows, name: str) -> None:
         )
 
 
-def _fit_recalibration(rows: Rows, name: str, clip: float | None) -> tuple[FloatArray, FloatArray]:
-    """Intercept and slope of y on log-odds, and their sandwich covariance; fitted once for both metrics."""
-    return rows.remember(f"recalibration {clip!r}", lambda: _fit_line(rows, name, clip))
+def _estimate_coefficient(name: str, number: int, rows: Rows, clip: float | None) -> Estimate:
+    """The intercept (0) or the slope (1) of y on log-odds; fitted once for both metrics."""
+    coefficients, covariance = rows.remember(f"recalibration {clip!r}", lambda: _fit_line(rows, name, clip))
+    value = float(coefficients[number])
+    inference = _make_inference(value, covariance[number, number])
+    return Estimate(value, name, "logistic regression on log-odds", inference)
 
 
 def _fit_line(rows: Rows, name: str, clip: float | None) -> tuple[FloatArray, FloatArray]:
+    """Intercept and slope of y on log-odds, and their sandwich covariance."""
     x, y = _log_odds(rows, name, clip), rows.y.astype(np.float64)
     _require_both(rows, name)
     if np.ptp(x) <= 1e-9 * (1.0 + np.abs(x).max()):
@@ -88,6 +93,7 @@ def _find_covariance(design: FloatArray, y: FloatArray, weight: FloatArray, p: F
 
 
 def _make_inference(value: float, variance: float) -> Inference:
+    """A Wald interval, unless the variance is infinite."""
     error = math.sqrt(variance)
     return Wald(value, error, "wald, sandwich") if math.isfinite(error) else Absent("its variance is infinite", "")
 
@@ -108,11 +114,7 @@ def calibration_intercept(rows: Rows, *, clip: float | None = None) -> Estimate:
     >>> round(calibration_intercept(rng.random(1000) < s, s), 3)
     0.034
     """
-    coefficients, covariance = _fit_recalibration(rows, "calibration_intercept", clip)
-    value = float(coefficients[0])
-    return Estimate(
-        value, "calibration_intercept", "logistic regression on log-odds", _make_inference(value, covariance[0, 0])
-    )
+    return _estimate_coefficient("calibration_intercept", 0, rows, clip)
 
 
 @metric("The slope, 1 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
@@ -130,11 +132,7 @@ def calibration_slope(rows: Rows, *, clip: float | None = None) -> Estimate:
     >>> round(calibration_slope(rng.random(1000) < s, s), 3)
     1.055
     """
-    coefficients, covariance = _fit_recalibration(rows, "calibration_slope", clip)
-    value = float(coefficients[1])
-    return Estimate(
-        value, "calibration_slope", "logistic regression on log-odds", _make_inference(value, covariance[1, 1])
-    )
+    return _estimate_coefficient("calibration_slope", 1, rows, clip)
 
 
 @metric("The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)

@@ -152,7 +152,7 @@ def partition_lower_bound(
     if sample.weight is not None:
         refuse("the partition bound must have rows of equal weight", "a Sample with weights", "Use decompose with `X`.")
     s = as_vector(sample.prediction)
-    bins = _bins(s, parse_count(n_bins, "n_bins", 1), parse_choice(strategy, ("quantile", "uniform"), "strategy"))
+    bins = _bin_scores(s, parse_count(n_bins, "n_bins", 1), parse_choice(strategy, ("quantile", "uniform"), "strategy"))
     y, chosen = sample.y, get_loss(loss)
     if partition is not None:
         parsed = parse_groups(partition, y.size, "partition")
@@ -164,7 +164,7 @@ def partition_lower_bound(
         refuse("partition_lower_bound must have `X` or `partition`", "neither", "Pass the features.")
     leaves = parse_count(max_regions, "max_regions", 2)
     halves = parse_random_state(random_state).permutation(y.size) % 2
-    parts = [_half(chosen, s, y, bins, features, halves == h, leaves, calibrator) for h in (0, 1)]
+    parts = [_bound_half(chosen, s, y, bins, features, halves == h, leaves, calibrator) for h in (0, 1)]
     mean = {
         name: 0.5 * (getattr(parts[0], name) + getattr(parts[1], name)) for name in ("explained", "bias", "induced")
     }
@@ -174,12 +174,13 @@ def partition_lower_bound(
     )
 
 
-def _bins(s: FloatArray, n_bins: int, strategy: str) -> IntArray:
+def _bin_scores(s: FloatArray, n_bins: int, strategy: str) -> IntArray:
+    """The bin of every score."""
     cuts = equal_mass_cuts(s, None, n_bins) if strategy == "quantile" else np.arange(1, n_bins) / n_bins
     return np.searchsorted(cuts, s, side="right")
 
 
-def _half(
+def _bound_half(
     loss: ProperLoss,
     s: FloatArray,
     y: IntArray,
@@ -209,16 +210,12 @@ def _judge(loss: ProperLoss, y: IntArray, bins: IntArray, region: IntArray, c: F
     """How far regions differ within bins, what chance adds, and what the width of the bins adds."""
     _, cell = np.unique(np.stack([bins, region]), axis=1, return_inverse=True)
     has_others = np.bincount(cell)[cell] > 1  # the noise of a single row cannot be estimated
-    y, bins, cell, c = (
-        y[has_others],
-        bins[has_others],
-        np.unique(cell[has_others], return_inverse=True)[1],
-        c[has_others],
-    )
+    y, bins, cell, c = y[has_others], bins[has_others], cell[has_others], c[has_others]
+    cell = np.unique(cell, return_inverse=True)[1]
     if y.size == 0:
         refuse("regions must hold at least two rows", "none that does", "Use fewer bins or larger regions.")
-    law_cell, extra_cell = _means(loss, y, cell)
-    law_bin, extra_bin = _means(loss, y, bins)
+    law_cell, extra_cell = _find_rates(loss, y, cell)
+    law_bin, extra_bin = _find_rates(loss, y, bins)
     gain = loss.loss(law_bin, y) - loss.loss(law_cell, y)
     flat = np.bincount(bins, c) / np.maximum(np.bincount(bins), 1)
     induced = float(loss.divergence(flat[bins], c).mean())
@@ -232,7 +229,7 @@ def _judge(loss: ProperLoss, y: IntArray, bins: IntArray, region: IntArray, c: F
     )
 
 
-def _means(loss: ProperLoss, y: IntArray, cell: IntArray) -> tuple[FloatArray, FloatArray]:
+def _find_rates(loss: ProperLoss, y: IntArray, cell: IntArray) -> tuple[FloatArray, FloatArray]:
     """The share of events in the cell of each row, and how far its entropy falls short of the true one (jackknife)."""
     n = np.bincount(cell).astype(np.float64)
     k = np.bincount(cell, y)

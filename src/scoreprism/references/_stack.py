@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scoreprism._core.checks import parse_choice, parse_law, parse_weights, refuse, require_rows
 from scoreprism._core.labels import code_labels, parse_labels
-from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, n_classes
+from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes
 from scoreprism._learners.members import MEMBERS, Fitted, Task, find_mixing_weights, mix_laws, observed_probabilities
 from scoreprism._sample.features import Encoder, Features, parse_features, score_columns
 from scoreprism._sample.fit_rows import FitRows
@@ -125,20 +125,20 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = None if weight is None else weight * (weight.sum() / (weight @ weight))  # as many as they are worth
         share = np.bincount(codes, weight, minlength=k) / (codes.size if weight is None else weight.sum())
         self._share = share[1] if k == 2 else share
-        base = self._base(y_proba, codes.size)
+        base = self._parse_base(y_proba, codes.size)
         self._given = y_proba is not None
         columns = self._columns(table, base)
         self._encoder = Encoder.fit(columns)
         whole = Task(self._encoder(columns), base, codes, weight, k)
         rng = np.random.default_rng(self.random_state)  # type: ignore[arg-type]
         folds = make_folds(self.cv, FitRows(base, codes, weight, k, "probability"), rng)
-        self.weights_ = find_mixing_weights(self._hits_out_of_fold(whole, folds, rng), weight)
+        self.weights_ = find_mixing_weights(self._score_out_of_fold(whole, folds, rng), weight)
         self._predict = self.fit_members(whole, rng)
         self.n_features_in_ = len(table)
         return self
 
-    def _hits_out_of_fold(self, task: Task, folds: Sequence[Split], rng: np.random.Generator) -> FloatArray:
-        """What members that were fitted without a row give to its outcome; 1 for rows that are in no test part."""
+    def _score_out_of_fold(self, task: Task, folds: Sequence[Split], rng: np.random.Generator) -> FloatArray:
+        """The probability of each row's outcome by members fitted without the row; 1 for rows in no test part."""
         by_fold = []
         for train, test in folds:
             test_task = task.part(test)
@@ -149,7 +149,8 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             hits[:, test] = rows
         return hits
 
-    def _base(self, y_proba: ArrayLike | None, n: int) -> FloatArray:
+    def _parse_base(self, y_proba: ArrayLike | None, n: int) -> FloatArray:
+        """The probabilities to start from: those given, or the share of each class."""
         if y_proba is None:
             return np.full(n, self._share) if np.ndim(self._share) == 0 else np.tile(self._share, (n, 1))
         law = parse_law(y_proba, "y_proba")
@@ -157,7 +158,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if n_classes(law) != self.classes_.size:
             got = f"{n_classes(law)} classes beside {self.classes_.size} labels"
             refuse("`y_proba` must have a column for each label", got, "Pass probabilities of the labels of y.")
-        return law[:, 1] if law.ndim == 2 and law.shape[1] == 2 else law
+        return as_vector(law) if n_classes(law) == 2 else law
 
     def _columns(self, table: list[NDArray[Any]], base: FloatArray) -> list[NDArray[Any]]:
         return [*score_columns(base), *table] if self._given else table
@@ -188,7 +189,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             refuse(
                 f"`X` must have {self.n_features_in_} columns, as in fit", f"{len(table)}", "Pass the same features."
             )
-        base = self._base(y_proba, rows)
+        base = self._parse_base(y_proba, rows)
         features = self._encoder(self._columns(table, base))
         return as_matrix(mix_laws(self._predict(features, base), self.weights_))
 
