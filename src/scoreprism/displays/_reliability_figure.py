@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from scoreprism._findings.wording import write_percent
 from scoreprism._parameters import described
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays._axes import coarsen, find_bulk, parse_zoom
@@ -107,7 +108,7 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
         self.band_.append(artist)
         everywhere = "uniform " if curve.uniform else ""
         swatch = artist if len(self.curves) == 1 else patch(inks.quiet)
-        return {f"{100 * curve.confidence_level:g} % {everywhere}{curve.band} band": swatch}
+        return {f"{write_percent(curve.confidence_level)} {everywhere}{curve.band} band": swatch}
 
     def _draw_histogram(
         self, axes: Canvas, row: int, curve: ReliabilityCurve, style: Any, limits: tuple[float, float]

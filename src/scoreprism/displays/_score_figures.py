@@ -11,6 +11,7 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._document.colours import house_style
 from scoreprism._document.drawing import draws
+from scoreprism._findings.wording import write_percent
 from scoreprism.calibrators import Calibrator
 from scoreprism.curves import (
     CalibrationMap,
@@ -114,7 +115,7 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
         more = {"act on all": self.all_, "act on none": self.none_}
         if self.band_:
             swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
-            more[f"{100 * first.confidence_level:g} % interval"] = swatch
+            more[f"{write_percent(first.confidence_level)} interval"] = swatch
         self._explain(axes, inks, more)
 
     def _find_range(self) -> tuple[float, float]:
@@ -319,7 +320,7 @@ def _draw_band(band: MapBand, ax: Any = None, **options: Any) -> CalibrationMapD
     inside = curve.inside
     fill = {"color": display.line_[0].get_color(), "alpha": 0.18, "linewidth": 0}
     shade = display.ax_.fill_between(x[inside], low[inside], high[inside], **fill)
-    words = [name, f"{100 * band.confidence_level:g} % at each score"]
+    words = [name, f"{write_percent(band.confidence_level)} at each score"]
     with house_style():
         draw_legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
     return display
