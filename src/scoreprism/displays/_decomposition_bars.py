@@ -188,7 +188,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
                     axes, inks, parse_confidence(confidence_level), style, [name for name in names if name in shown]
                 )
             start = axes.get_xlim()[0]
-            axes.set_xlabel(self._unit(confidence_level) + (f", from {start:g}" if start > 0.0 else ""))
+            axes.set_xlabel(self._write_unit(confidence_level) + (f", from {start:g}" if start > 0.0 else ""))
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         return self
@@ -199,7 +199,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
             return self.figsize[0], 0.9 + 0.42 * (len(self.curves[0].names) + 1)
         return self.figsize[0], 1.4 + 0.38 * rows
 
-    def _unit(self, confidence_level: float) -> str:
+    def _write_unit(self, confidence_level: float) -> str:
         """Label of the axis, with the number of rows if it is the same for all."""
         sizes = {d.n for d in self.curves}
         rows = f", {write_count(sizes.pop())} rows" if len(sizes) == 1 else ""
@@ -308,7 +308,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
                 axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
             more = " or more" if not self._whole and set(visible) & set(result.muted) else ""
             self._write(axes, inks, row, reached, write_fixed(total, digits) + more)
-        axes.set_yticks(range(len(self.names)), self._rows())
+        axes.set_yticks(range(len(self.names)), self._write_rows())
         axes.set_ylim(len(self.names) - 0.5, -0.5)
         axes.axvline(0, color=inks.quiet, linewidth=0.8)
         self._cut_long(axes, inks)
@@ -318,7 +318,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
         keys = [name for name in reversed(terms) if name in terms_drawn]
         draw_legend(axes, inks, [Patch(color=inks.term(name, names)) for name in keys], keys)
 
-    def _rows(self) -> list[str]:
+    def _write_rows(self) -> list[str]:
         """Names of the bars, with their numbers of rows if these differ."""
         width = 22
         if not has_layout(self.ax_):  # nothing makes room: use the existing margin

@@ -51,7 +51,7 @@ def shorten(name: str, most: int) -> str:
     return f"{name[: most - 1 - end].rstrip()}…{name[len(name) - end :].rstrip()}"
 
 
-def patch(colour: str) -> Any:
+def make_swatch(colour: str) -> Any:
     """A legend swatch for something that has several colours in the figure."""
     from matplotlib.patches import Patch
 

@@ -69,7 +69,7 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
 
     def _find_range(self) -> tuple[float, float]:
         return _find_active_range(
-            [(curve.theta, curve.loss - _constant_loss(curve.rate, curve.theta)) for curve in self.curves]
+            [(curve.theta, curve.loss - _find_constant_loss(curve.rate, curve.theta)) for curve in self.curves]
         )
 
 
@@ -186,7 +186,7 @@ class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
         self.axes_[0].set_ylabel("mean elementary loss")
 
 
-def _constant_loss(rate: float, theta: FloatArray) -> FloatArray:
+def _find_constant_loss(rate: float, theta: FloatArray) -> FloatArray:
     """Elementary loss of the constant prediction of the event rate."""
     return np.minimum(theta * (1.0 - rate), (1.0 - theta) * rate)
 

@@ -95,16 +95,16 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
             axes.set_yticks(range(len(finite)), [wrap(name, 14) for name in finite])
             axes.set_ylim(len(finite) - 0.6, -0.85)
             self._write_numbers(axes, inks, finite, known)
-            axes.set_xlabel(wrap(self._unit(), max(int(inches(axes)[0] / 0.09), 20)))
+            axes.set_xlabel(wrap(self._write_unit(), max(int(inches(axes)[0] / 0.09), 20)))
         if not has_layout(axes):  # nothing makes room for words
             axes.tick_params(axis="y", labelsize=5.5, pad=1)
-            axes.set_xlabel(self._unit(), fontsize=7)
+            axes.set_xlabel(self._write_unit(), fontsize=7)
         return self
 
     def _size(self) -> tuple[float, float]:
         return 6.4, 0.9 + 0.55 * self._rows
 
-    def _unit(self) -> str:
+    def _write_unit(self) -> str:
         what = "" if self.result.resample_test else ", test rows fixed"
         return f"{self.result.loss!s} loss, change from the estimate ({self.result.n_resamples} replicates{what})"
 

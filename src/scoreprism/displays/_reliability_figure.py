@@ -11,7 +11,7 @@ from scoreprism._parameters import described
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays._axes import coarsen, find_bulk, parse_zoom
 from scoreprism.displays._display import CurveDisplay, shows, stack_frames
-from scoreprism.displays._figure_text import patch, thin_out
+from scoreprism.displays._figure_text import make_swatch, thin_out
 from scoreprism.displays._style import Canvas, Inks
 
 #: Share of the height of the axes for the histogram of one model, and for each of several.
@@ -107,7 +107,7 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
             artist = axes.fill_between(curve.band_x, curve.low, curve.high, **fill)
         self.band_.append(artist)
         everywhere = "uniform " if curve.uniform else ""
-        swatch = artist if len(self.curves) == 1 else patch(inks.quiet)
+        swatch = artist if len(self.curves) == 1 else make_swatch(inks.quiet)
         return {f"{write_percent(curve.confidence_level)} {everywhere}{curve.band} band": swatch}
 
     def _draw_histogram(

@@ -27,7 +27,7 @@ from scoreprism.curves import (
 )
 from scoreprism.displays._axes import coarsen, find_bulk
 from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
-from scoreprism.displays._figure_text import draw_legend, patch, shorten, thin_out, wrap
+from scoreprism.displays._figure_text import draw_legend, make_swatch, shorten, thin_out, wrap
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.inference import MapBand, MapInference
 from scoreprism.scale import Sums
@@ -69,13 +69,13 @@ class RocDisplay(CurveDisplay[RocCurve]):
             axes.set(xlim=(0, 1), ylim=(0, 1), box_aspect=1)
             axes.set(xlabel="false positive rate", ylabel="true positive rate")
             if self._named:
-                self._explain(axes, inks, keys=with_area(self.names, self.curves))
+                self._explain(axes, inks, keys=add_areas(self.names, self.curves))
             else:
                 axes.text(0.98, 0.03, f"AUC {self.curves[0].auc:.3f}", ha="right", va="bottom", color=inks.ink)
         return self
 
 
-def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
+def add_areas(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
     """Names of models, shortened if long, with the areas under their curves."""
     pairs = zip(names, curves, strict=True)
     return [f"{shorten(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
@@ -114,7 +114,7 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
         axes.set_ylim(-0.25 * top, 1.1 * top or 1.0)
         more = {"act on all": self.all_, "act on none": self.none_}
         if self.band_:
-            swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
+            swatch = self.band_[0] if len(self.curves) == 1 else make_swatch(inks.quiet)
             more[f"{write_percent(first.confidence_level)} interval"] = swatch
         self._explain(axes, inks, more)
 
