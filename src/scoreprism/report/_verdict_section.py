@@ -151,5 +151,5 @@ def _explain_confidence(case: Case) -> str:
         sure = f"P-values are adjusted for the number of models by Holm's method ({test.method}, {how})."
     return (
         f"{sure} “At least” is a one-sided bound, “at most” the upper end of a two-sided interval, both at "
-        f"{write_percent(case.level)} confidence; terms are corrected for the noise of the fitted laws."
+        f"{write_percent(case.level)} confidence; terms are corrected for the noise of the fitted probabilities."
     )
