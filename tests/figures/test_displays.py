@@ -494,9 +494,9 @@ def test_several_classes_are_drawn_one_against_the_rest(kind, three):
 
 def test_figures_of_several_classes_as_they_are(three):
     y, law = three
-    display = DISPLAYS["decomposition"].from_predictions(y, law, random_state=0)
+    display = DISPLAYS["decomposition"].from_predictions(y, law, cv=2, random_state=0)
     assert display.curves[0].n_classes == 3
-    plane = DISPLAYS["resolution-plane"].from_predictions(y, {"m": law}, method="crossfit", random_state=0)
+    plane = DISPLAYS["resolution-plane"].from_predictions(y, {"m": law}, method="crossfit", cv=2, random_state=0)
     assert plane.curves[0].n == 600
     with pytest.raises(InputError, match='Pass method="crossfit"'):
         DISPLAYS["resolution-plane"].from_predictions(y, {"m": law})

@@ -485,13 +485,13 @@ def test_refusals(options, message):
 
 
 def test_redraws_in_cells_are_those_of_rows_up_to_noise(monkeypatch):
-    """Two bands of 400 redraws differ as much by their seeds as by pooling: medians of |difference| / width."""
+    """Two bands of 200 redraws differ as much by their seeds as by pooling: medians of |difference| / width."""
     rng = np.random.default_rng(0)
     for s in (rng.random(70_000), np.round(rng.random(70_000), 2), rng.beta(0.5, 4, 150_000)):
         y = rng.random(s.size) < s
-        pooled = reliability_curve(y, s, n_resamples=400, random_state=0)
+        pooled = reliability_curve(y, s, n_resamples=200, random_state=0)
         monkeypatch.setattr("scoreprism.curves._isotonic_curve._WORTHWHILE", np.inf)
-        exact, other = (reliability_curve(y, s, n_resamples=400, random_state=seed) for seed in (0, 1))
+        exact, other = (reliability_curve(y, s, n_resamples=200, random_state=seed) for seed in (0, 1))
         monkeypatch.undo()
         width = exact.high - exact.low
         seen = width > 0

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure as Page
 from scipy.special import expit
 
-from scoreprism import Finding, decompose, decompose_by
-from scoreprism.curves import grouping_curve, murphy_decomposition, net_benefit, reliability_curve, roc_curve
+from scoreprism import Finding, decompose_by
+from scoreprism.curves import GroupingCurve, MurphyDecomposition, net_benefit, reliability_curve, roc_curve
 from scoreprism.datasets import load_german_credit
 from scoreprism.displays import (
     DecompositionDisplay,
@@ -38,6 +38,7 @@ from scoreprism.report import (
     Table,
     make_report,
 )
+from tests.chains import decompose_losses
 
 
 def blank(width, height):
@@ -119,15 +120,16 @@ def material():
         warnings.simplefilter("ignore")
         models = {
             name: ModelResult(
-                {loss: decompose(y, s, X, loss=loss, random_state=0) for loss in ("log", "brier")},
+                decompose_losses(y, s, X, losses=("log", "brier"), random_state=0),
                 {"calibration": calibration_test(y, s, n_resamples=199, random_state=0)},
                 evaluate(y, s, metrics=["auc", "ici", "calibration_slope"], random_state=0, n_resamples=50),
             )
             for name, s in scores.items()
         }
         segments = decompose_by(y, scores["Logistic regression"], segments=segment, random_state=0)
-        murphy = murphy_decomposition(y, scores["Logistic regression"], X, random_state=0)
-        grouping = grouping_curve(y, scores["Logistic regression"], X, random_state=0)
+        chain = models["Logistic regression"].decompositions["log"].chain
+        murphy = MurphyDecomposition.from_chain(chain)
+        grouping = GroupingCurve.from_chain(chain)
     return y, X, scores, models, segments, murphy, grouping
 
 
@@ -302,7 +304,7 @@ def sample_report(rename=lambda name: name, words=lambda text: text):
 
 
 def real_report():
-    """What `make_report` makes of four models: all sections, from few rows and one loss."""
+    """What `make_report` makes of four models: all sections, from few rows, few folds and one loss."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = (rng.random(400) < expit(X[:, 0] + X[:, 1])).astype(int)
@@ -310,7 +312,7 @@ def real_report():
     scores = {name: expit((1 + 0.4 * i) * X[:, 0] + 0.2 * rng.normal(size=400)) for i, name in enumerate(names)}
     days = np.datetime64("2024-01-01") + rng.integers(0, 360, 400).astype("timedelta64[D]")
     segments = {"region": rng.choice(["north", "south"], 400)}
-    return make_report(y, scores, X, loss="log", segments=segments, time=days, random_state=0)
+    return make_report(y, scores, X, loss="log", segments=segments, time=days, random_state=0, cv=2)
 
 
 def hostile_report():

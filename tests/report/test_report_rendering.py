@@ -23,7 +23,6 @@ import pytest
 from click.testing import CliRunner
 
 from scoreprism import Finding, compare, decompose
-from scoreprism._document.svg import _declared
 from scoreprism.cli import main
 from scoreprism.decomposition import Decomposition
 from scoreprism.exceptions import ScoreprismError
@@ -221,10 +220,19 @@ def test_dollars_start_no_formula():
 
 def test_letters_of_older_matplotlib_keep_their_size():
     """How matplotlib 3.8 writes the font of a text: the shorthand, which is no attribute."""
-    style = "font: bold 9.5px 'DejaVu Sans', sans-serif; text-anchor: middle; fill: #222222"
-    found = {"font-weight": "bold", "font-size": "9.5px", "text-anchor": "middle", "fill": "#222222"}
-    assert _declared(style) == found
-    assert _declared("font: 8px 'DejaVu Sans'; position: fixed") == {"font-size": "8px"}
+    styles = [
+        "font: bold 9.5px 'DejaVu Sans', sans-serif; text-anchor: middle; fill: #222222",
+        "font: 8px 'DejaVu Sans'; position: fixed",
+    ]
+    words = "".join(f'<text style="{style}">word</text>' for style in styles)
+
+    class OldFigure(type(blank(2, 2).figure)):
+        def savefig(self, sheet, **options):
+            sheet.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 144 144">{words}</svg>')
+
+    texts = re.findall(r"<text(.*?)>word</text>", svg_of(line_figure(draw=lambda: OldFigure(figsize=(2, 2)))))
+    first = {"font-weight": "bold", "font-size": "9.5px", "text-anchor": "middle", "class": "f-222222"}
+    assert [dict(re.findall(r'([\w-]+)="(.*?)"', text)) for text in texts] == [first, {"font-size": "8px"}]
 
 
 def test_wide_pictures_are_scrolled_and_narrow_ones_squeezed():

@@ -17,14 +17,16 @@ _RUNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 def render_csv(table: Table) -> str:
     """Any table as CSV; a range becomes two columns, or three with its estimate."""
-    parts = [_parts([row[i] for row in table.rows]) for i in range(len(table.columns))]
+    parts = [_find_parts([row[i] for row in table.rows]) for i in range(len(table.columns))]
     columns = zip(table.columns, parts, strict=True)
     heads = [f"{column.key}_{part}" if part else column.key for column, some in columns for part in some]
-    rows = [[_part(cell, part) for cell, some in zip(row, parts, strict=True) for part in some] for row in table.rows]
+    rows = [
+        [_get_part(cell, part) for cell, some in zip(row, parts, strict=True) for part in some] for row in table.rows
+    ]
     return csv_lines(heads, rows)
 
 
-def _parts(cells: Sequence[Any]) -> tuple[str, ...]:
+def _find_parts(cells: Sequence[Any]) -> tuple[str, ...]:
     """What a column is split into: nothing, or the ends of its ranges, perhaps with their estimates."""
     ranges = [cell for cell in cells if isinstance(cell, Range)]
     if not ranges:
@@ -32,21 +34,21 @@ def _parts(cells: Sequence[Any]) -> tuple[str, ...]:
     return ("estimate", "low", "high") if any(cell.estimate is not None for cell in ranges) else ("low", "high")
 
 
-def _part(cell: Any, part: str) -> Any:
+def _get_part(cell: Any, part: str) -> Any:
     """A part of a range; a number in a column of ranges is all of them."""
     return getattr(cell, part) if isinstance(cell, Range) else cell
 
 
 def csv_lines(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV that no spreadsheet runs."""
+    """Rows as CSV, in which nothing is taken for a formula."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_cell(head) for head in heads])
-    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    writer.writerow([_write_cell(head) for head in heads])
+    writer.writerows([_write_cell(cell) for cell in row] for row in rows)
     return text.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _write_cell(value: Any) -> str:
     """A cell as text: words that would be run get an apostrophe, numbers keep all digits."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""

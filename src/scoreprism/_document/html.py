@@ -18,7 +18,7 @@ from scoreprism._findings.wording import visible
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: What stands before a notice, so that its colour is not all that tells it apart.
+#: Words in front of a callout, whose kind should not show by colour alone.
 WORDS = {"action": "Action", "warning": "Warning", "note": "Note"}
 #: Rows of a table that the page shows; all of them are in the JSON.
 MOST_ROWS = 200
@@ -99,10 +99,11 @@ class _Numbering:
 
     def blocks(self, section: Section) -> Iterator[dict[str, Any]]:
         """Blocks in order; callouts that follow each other are one list, tables and figures one row where they fit."""
-        for kind, group in groupby(section.blocks, _run):
+        for kind, group in groupby(section.blocks, _find_run):
             if kind == "notices":
-                said = [{"kind": one.kind, "word": WORDS[one.kind], "text": one.text} for one in group]  # type: ignore[union-attr]
-                yield {"kind": "notices", "notices": said}
+                callouts = [block for block in group if isinstance(block, Callout)]
+                notices = [{"kind": one.kind, "word": WORDS[one.kind], "text": one.text} for one in callouts]
+                yield {"kind": "notices", "notices": notices}
             else:
                 yield {"kind": "row", "blocks": list(map(self.block, group))}
 
@@ -114,7 +115,7 @@ class _Numbering:
             return {"kind": "words", "text": block.text}
         assert isinstance(block, Table)  # noqa: S101 - for the type checker
         self.tables += 1
-        return {"kind": "table", "label": f"Table {self.tables}"} | _grid(block, f"table-{self.tables}")
+        return {"kind": "table", "label": f"Table {self.tables}"} | _lay_out(block, f"table-{self.tables}")
 
     def figure(self, figure: Figure) -> dict[str, Any]:
         """A figure with its numbers."""
@@ -131,27 +132,27 @@ class _Numbering:
             "description": figure.description,
             "svg": svg,
             "wide": 'class="plot w' in svg,
-            "data": None if figure.data is None else _data(figure.data, f"{key}-data"),
+            "data": None if figure.data is None else _lay_out_data(figure.data, f"{key}-data"),
         }
 
 
-def _run(block: Block) -> str:
-    """What blocks that follow each other stand in together."""
+def _find_run(block: Block) -> str:
+    """How blocks that follow each other are grouped."""
     return "notices" if isinstance(block, Callout) else "words" if isinstance(block, Paragraph) else "row"
 
 
-def _data(table: Table, key: str) -> dict[str, Any]:
+def _lay_out_data(table: Table, key: str) -> dict[str, Any]:
     """The numbers behind a figure: no number of their own, and scrolled where they are many."""
-    grid = _grid(table, key)
+    grid = _lay_out(table, key)
     return grid | {"label": "", "wide": grid["wide"] or len(grid["rows"]) > _TALL}
 
 
-def _grid(table: Table, key: str) -> dict[str, Any]:
+def _lay_out(table: Table, key: str) -> dict[str, Any]:
     """A table as the template takes it: cells as text, each with its look."""
-    looks = [_look(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
+    looks = [_choose_look(column, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
     heads = [{"text": column.title, "look": look} for column, look in zip(table.columns, looks, strict=True)]
     rows = [
-        [{"text": _bound(text), "look": look} for text, look in zip(row, looks, strict=True)]
+        [{"text": _bind_sign(text), "look": look} for text, look in zip(row, looks, strict=True)]
         for row in table.shown()[:MOST_ROWS]
     ]
     left = len(table.rows) - len(rows)
@@ -168,14 +169,14 @@ def _grid(table: Table, key: str) -> dict[str, Any]:
     }
 
 
-def _bound(text: str) -> str:
+def _bind_sign(text: str) -> str:
     """A sign before a word stays on its line: on narrow paper a verdict would take two."""
     return f"{text[0]}\N{NO-BREAK SPACE}{text[2:]}" if text[:1] in _SIGNS and text[1:2] == " " else text
 
 
-def _look(column: Column, cells: list[Cell]) -> str:
-    """Numbers stand at the right, words at the left; sentences get room."""
-    if column.kind != "text":
+def _choose_look(column: Column, cells: list[Cell]) -> str:
+    """Class of the cells of a column: numbers align to the right, words to the left, sentences get room."""
+    if column.has_numbers:
         return "number"
     letters = max((len(str(cell)) for cell in cells), default=0)
     return "text long" if letters > _SENTENCE else "text short" if letters < _WORD else "text"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from scoreprism._document.model import Block, Callout, Document, Paragraph, Section, Table
 from scoreprism._findings.wording import one_line
 
-#: What stands before a notice.
+#: Words in front of a callout.
 WORDS = {"action": "→ **Action.**", "warning": "⚠ **Warning.**", "note": "**Note.**"}
 #: Rows of the numbers behind a figure that are shown; all are in the JSON.
 FEW = 12
@@ -24,59 +24,59 @@ def render_markdown(
     document: Document, pictures: Mapping[str, str] | None = None, numbers: Mapping[str, str] | None = None
 ) -> str:
     """The document as Markdown."""
-    parts = [f"# {escaped(document.title)}"] if document.title else []
-    parts += [f"**{escaped(document.headline)}**"] if document.headline else []
+    parts = [f"# {_escape(document.title)}"] if document.title else []
+    parts += [f"**{_escape(document.headline)}**"] if document.headline else []
     for section in document.sections:
-        parts += _section(section, pictures or {}, numbers or {})
+        parts += _render_section(section, pictures or {}, numbers or {})
     hashed = f", SHA-256 `{document.origin.sha256}`" if re.fullmatch(r"[0-9a-f]+", document.origin.sha256) else ""
-    made = f"scoreprism {escaped(document.versions.get('scoreprism', ''))}".strip()
-    return "\n\n".join([*parts, "---", f"{made}; data: {escaped(document.origin.name)}{hashed}"]) + "\n"
+    made = f"scoreprism {_escape(document.versions.get('scoreprism', ''))}".strip()
+    return "\n\n".join([*parts, "---", f"{made}; data: {_escape(document.origin.name)}{hashed}"]) + "\n"
 
 
-def _section(section: Section, pictures: Mapping[str, str], numbers: Mapping[str, str]) -> list[str]:
-    meaning = [escaped(section.meaning)] if section.meaning else []
-    blocks = [part for block in section.blocks for part in _block(block, pictures, numbers)]
-    return [*([f"## {escaped(section.title)}"] if section.title else []), *meaning, *blocks]
+def _render_section(section: Section, pictures: Mapping[str, str], numbers: Mapping[str, str]) -> list[str]:
+    meaning = [_escape(section.meaning)] if section.meaning else []
+    blocks = [part for block in section.blocks for part in _render_block(block, pictures, numbers)]
+    return [*([f"## {_escape(section.title)}"] if section.title else []), *meaning, *blocks]
 
 
-def _block(block: Block, pictures: Mapping[str, str], numbers: Mapping[str, str]) -> list[str]:
+def _render_block(block: Block, pictures: Mapping[str, str], numbers: Mapping[str, str]) -> list[str]:
     if isinstance(block, Callout):
-        return [f"> {WORDS[block.kind]} {escaped(block.text)}"]
+        return [f"> {WORDS[block.kind]} {_escape(block.text)}"]
     if isinstance(block, Paragraph):
-        return [escaped(block.text)]
+        return [_escape(block.text)]
     if isinstance(block, Table):
-        return table_lines(block)
-    behind = _behind(block.data, numbers)
+        return _render_table(block)
+    behind = _render_numbers(block.data, numbers)
     if block.key not in pictures:
         return behind  # no caption of a figure that is not there
     words = _MARKS.sub(r"\\\1", one_line(block.title).strip())  # a comment would be read out in alternative text
     shown = f"![{words}]({pictures[block.key]})"
-    return [f"**{escaped(block.title)}**", shown, escaped(block.description), *behind]
+    return [f"**{_escape(block.title)}**", shown, _escape(block.description), *behind]
 
 
-def _behind(data: Table | None, files: Mapping[str, str]) -> list[str]:
+def _render_numbers(data: Table | None, files: Mapping[str, str]) -> list[str]:
     """The numbers behind a figure: the file that has them, or the first of them."""
     if data is None or not data.rows:
         return []
-    return [f"[The numbers]({files[data.key]})"] if data.key in files else table_lines(data, FEW)
+    return [f"[The numbers]({files[data.key]})"] if data.key in files else _render_table(data, FEW)
 
 
-def table_lines(table: Table, most: int | None = None) -> list[str]:
-    """A caption, the table, and what stands below."""
+def _render_table(table: Table, most: int | None = None) -> list[str]:
+    """Caption, table and note."""
     shown = table.shown()
-    head = [escaped(column.title) or " " for column in table.columns]
-    rule = ["---" if column.kind == "text" else "---:" for column in table.columns]
-    lines = [_line(cells) for cells in (head, rule, *([escaped(cell) for cell in row] for row in shown[:most]))]
+    head = [_escape(column.title) or " " for column in table.columns]
+    rule = ["---:" if column.has_numbers else "---" for column in table.columns]
+    lines = [_join_cells(cells) for cells in (head, rule, *([_escape(cell) for cell in row] for row in shown[:most]))]
     left = len(shown) - len(shown[:most])
     more = [f"({left:,} more rows are in the JSON.)"] if left else []
-    return [f"*{escaped(table.title)}*", "\n".join(lines), *more, *([escaped(table.note)] if table.note else [])]
+    return [f"*{_escape(table.title)}*", "\n".join(lines), *more, *([_escape(table.note)] if table.note else [])]
 
 
-def _line(cells: list[str]) -> str:
+def _join_cells(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def escaped(text: str) -> str:
-    """A text that Markdown shows as it is, on one line."""
+def _escape(text: str) -> str:
+    """Escape a text so that Markdown shows it as it is, on one line."""
     words = _MARKS.sub(r"\\\1", one_line(text).strip()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _LIST.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", _LINKS.sub("<!-- -->", words))

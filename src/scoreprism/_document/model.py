@@ -1,4 +1,4 @@
-"""Document: what every result is shown as: sections of findings, tables and figures, the same for every renderer."""
+"""Document: sections of findings, tables and figures, which every renderer shows in its own way."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Range:
     Attributes
     ----------
     low, high : float or None
-        Ends; None where there is none.
+        Ends; None where there is none, also if NaN was passed.
     estimate : float or None
         The number, in cells that hold it too.
 
@@ -61,6 +61,11 @@ class Range:
     high: float | None = None
     estimate: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            end = getattr(self, name)
+            object.__setattr__(self, name, None if end is None or math.isnan(end) else float(end))
+
     def shown(self, kind: str, decimals: int | None = None) -> str:
         """
         The range in words.
@@ -77,35 +82,23 @@ class Range:
         str
             For example "≥ 0.1".
         """
-        low, high = _known(self.low), _known(self.high)
-        ends = [show(end, kind, decimals) for end in (low, high)]
-        if low is None and high is None:
-            around = "–"
-        elif high is None:
-            around = f"≥ {ends[0]}"
+        low, high = (show(end, kind, decimals) for end in (self.low, self.high))
+        if self.low is None:
+            around = "–" if self.high is None else f"≤ {high}"
         else:
-            around = f"≤ {ends[1]}" if low is None else f"{ends[0]} to {ends[1]}"
+            around = f"≥ {low}" if self.high is None else f"{low} to {high}"
         if self.estimate is None:
             return around
         estimate = show(self.estimate, kind, decimals)
         if around == "–":
             return estimate
-        below = low == 0.0 and estimate.startswith("−")
+        below = self.low == 0.0 and estimate.startswith("−")
         return f"0 ({around}; estimate {estimate})" if below else f"{estimate} ({around})"
 
     @property
     def numbers(self) -> list[float]:
         """Everything it holds."""
         return [value for value in (self.low, self.high, self.estimate) if value is not None]
-
-
-def make_range(low: float, high: float, estimate: float | None = None) -> Range:
-    """A range; an end that is not a number is none."""
-    return Range(None if math.isnan(low) else float(low), None if math.isnan(high) else float(high), estimate)
-
-
-def _known(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
 
 
 Cell: TypeAlias = "str | float | int | Range | None"
@@ -154,6 +147,11 @@ class Column:
     title: str
     kind: str = "text"
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether it holds numbers, which are aligned to the right."""
+        return self.kind != "text"
+
 
 @dataclass(frozen=True)
 class Table:
@@ -171,7 +169,7 @@ class Table:
     rows : tuple of tuples
         Cells, in the order of the columns.
     note : str
-        What stands below it.
+        Note below the table.
     decimals : int or None
         Decimals of all numbers; by default each column has those of its kind, and more where its numbers are small.
 
@@ -204,14 +202,13 @@ class Table:
         ]
 
     def _decimals(self, column: int) -> int | None:
-        """So many that the largest number of a column has two or three digits."""
+        """Decimals that show two or three digits of the largest number of a column."""
         kind = self.columns[column].kind
         if kind not in DECIMALS or self.decimals is not None:
             return self.decimals
-        numbers: list[float] = []
-        for row in self.rows:
-            cell = row[column]
-            numbers += cell.numbers if isinstance(cell, Range) else [cell] if isinstance(cell, float) else []
+        cells = [row[column] for row in self.rows]
+        ranges = [cell for cell in cells if isinstance(cell, Range)]
+        numbers = [cell for cell in cells if isinstance(cell, float)] + [n for one in ranges for n in one.numbers]
         largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
         return DECIMALS[kind] + (sum(largest < bound for bound in _SMALL) if largest > 0.0 else 0)
 
@@ -228,7 +225,7 @@ def make_table(
 @dataclass(frozen=True)
 class Figure:
     """
-    A picture, in words and numbers too.
+    A picture, also described in words and numbers.
 
     Attributes
     ----------
@@ -241,7 +238,7 @@ class Figure:
     draw : callable
         Draws it on a new matplotlib figure, and returns that.
     data : Table or None
-        The numbers behind it; None where they stand in a table beside it.
+        The numbers behind it; None where another table has them.
 
     Examples
     --------
@@ -260,14 +257,14 @@ class Figure:
 @dataclass(frozen=True)
 class Callout:
     """
-    A finding that stands by itself.
+    A finding set off from the text.
 
     Attributes
     ----------
     finding : Finding
         What was concluded.
     others : tuple of Finding
-        The same of other models, told in the same sentence.
+        The same findings on other models, for one sentence on all of them.
 
     Examples
     --------
@@ -291,7 +288,7 @@ class Callout:
 
 
 def call_out(findings: Sequence[Finding]) -> list[Callout]:
-    """Findings that stand by themselves; those of several models that are alike in one callout."""
+    """Callouts of findings; those of several models that are alike share one."""
     from scoreprism._findings.sentences import group_alike
 
     return [Callout(first, tuple(others)) for first, *others in group_alike(findings)]
@@ -307,7 +304,7 @@ def _write(findings: Sequence[Finding]) -> str:
 @dataclass(frozen=True)
 class Paragraph:
     """
-    Words that explain how something was done.
+    A text that explains how something was done.
 
     Attributes
     ----------
@@ -371,7 +368,7 @@ class Section:
 
     @property
     def callouts(self) -> list[Callout]:
-        """Findings that stand by themselves."""
+        """Findings set off from the text."""
         return [block for block in self.blocks if isinstance(block, Callout)]
 
     @property
@@ -413,9 +410,9 @@ class Document:
     Attributes
     ----------
     kind : str
-        What it is: said in JSON.
+        "report", "result" or the name of a command; written to JSON.
     title : str
-        What stands above it.
+        Heading; empty for none.
     headline : str
         The most important thing, in a sentence or two.
     sections : tuple of Section
@@ -461,14 +458,14 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
 
 
-#: How a document is written, by the ending of the file's name.
+#: The method that writes a report, by the ending of the file's name.
 WAYS = {".html": "to_html", ".json": "to_json", ".md": "to_markdown", ".csv": "to_csv", ".txt": "to_text"}
 
 
 def require_ending(path: str | os.PathLike[str]) -> str:
-    """How a document is written to a file of this name."""
-    name = Path(path).name
+    """The method of a report that writes a file of this name; other endings are refused."""
     ending = Path(path).suffix.lower()
     if ending not in WAYS:
-        refuse(f"the name of a report must end in one of {', '.join(WAYS)}", repr(name), "For example 'report.html'.")
+        rule = f"the name of a report must end in one of {', '.join(WAYS)}"
+        refuse(rule, repr(Path(path).name), "For example 'report.html'.")
     return WAYS[ending]

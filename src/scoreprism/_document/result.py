@@ -1,4 +1,4 @@
-"""Result: what every result can do: a document, and from it text, a table for notebooks, JSON and a frame."""
+"""Result, the base class of results: a document, and from it text, a table for notebooks, JSON and a frame."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Result(ABC):
 
     @abstractmethod
     def _title(self) -> str:
-        """What stands above the table; lines after the first are details."""
+        """Heading of the table; lines after the first are details."""
 
     def _shown_columns(self) -> dict[str, list[Any]]:
         """The table as it is shown; cells may be ranges."""
         return self._columns()
 
     def _kinds(self) -> Mapping[str, str]:
-        """Kinds of columns that are shown otherwise than usual."""
+        """Kinds of the columns that are not shown in the usual way."""
         return {}
 
     def _findings(self) -> Sequence[Finding]:
@@ -57,7 +57,7 @@ class Result(ABC):
         return []
 
     def _twin(self) -> Result | None:
-        """The result that stands beside this one: that of the same loss at a floor, where it is infinite."""
+        """The result that is shown with this one: that of the same loss at a floor, where it is infinite."""
         return None
 
     def _decimals(self) -> int | None:
@@ -227,7 +227,7 @@ def _html_table(table: Table) -> str:
 
 
 def _html_cell(tag: str, scope: str, text: str, column: Column, first: bool) -> str:
-    side = "left" if first or column.kind == "text" else "right"
+    side = "right" if column.has_numbers and not first else "left"
     style = f"padding:.2em .8em .2em 0;text-align:{side};font-variant-numeric:tabular-nums"
     style += ";border-bottom:1px solid currentColor" if scope == "col" else ""
     style += ";font-weight:normal" if scope == "row" else ""

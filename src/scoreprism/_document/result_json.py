@@ -15,20 +15,9 @@ SCHEMA_VERSION = 4
 
 _FIELDS = frozenset(
     {"schema_version", "loss", "form", "risk", "residual", "terms", "names", "roles", "signs", "levels", "n"}
-    | {
-        "n_classes",
-        "clip",
-        "findings",
-        "population",
-        "alternatives",
-        "mean",
-        "covariance",
-        "ends",
-        "muted",
-        "calibration_pvalue",
-    }
+    | {"n_classes", "clip", "findings", "population", "alternatives", "mean", "covariance", "ends", "muted"}
+    | {"calibration_pvalue"}
 )
-
 
 #: What `scoreprism.scale` adds to a summary, in a field of its own that others pass over.
 SCALE = "scale"

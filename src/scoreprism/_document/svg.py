@@ -1,4 +1,4 @@
-"""Figures as parts of a page: drawn by matplotlib, coloured by the page's style sheet, read aloud by their titles."""
+"""Figures as parts of a page: drawn by matplotlib, coloured by the page's style sheet, described for screen readers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def drawing() -> Iterator[None]:
     with warnings.catch_warnings(), style.context("default"), house_style(), rc_context(strict):
         # Letters that matplotlib has no shape for are drawn by the browser, which has.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        # A name may leave no room for its axes; that is seen in the picture, and its numbers stand below.
+        # A name may leave no room for its axes; that shows in the picture, and its numbers are below it.
         warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)
         try:
             yield
@@ -96,16 +96,6 @@ def _open_figures() -> list[int]:
     return [] if pyplot is None else list(pyplot.get_fignums())
 
 
-def blank(width: float = 4.4, height: float = 3.2) -> Any:
-    """Axes of a new figure that pyplot does not know, so that nothing opens a window and nothing is left open."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Page
-
-    page = Page(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(page)
-    return page.subplots()
-
-
 def picture(figure: Figure, key: str) -> str:
     """A figure of a report, drawn and ready for a page."""
     with drawing():
@@ -117,13 +107,13 @@ def inline_svg(figure: Any, *, key: str, title: str, description: str) -> str:
     sheet = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     plain = {"facecolor": "none", "edgecolor": "none", "metadata": nothing}
-    figure.savefig(sheet, format="svg", bbox_inches=_inked(figure), **plain)
+    figure.savefig(sheet, format="svg", bbox_inches=_find_inked_part(figure), **plain)
     # Names may hold characters that XML forbids.
     root = ET.fromstring(visible(sheet.getvalue()))  # noqa: S314 - matplotlib has just written it
-    return _Rewriting(root, key).page(title, description)
+    return _Rewriter(root, key).page(title, description)
 
 
-def _inked(figure: Any) -> Any:
+def _find_inked_part(figure: Any) -> Any:
     """
     The part of a figure that holds anything, and not much beyond the figure: names may be of any length.
 
@@ -135,13 +125,13 @@ def _inked(figure: Any) -> Any:
         figure.draw_without_rendering()
     figure.set_layout_engine("none")
     drawn, margin = figure.get_tightbbox(), 0.07
-    most = 0.25  # inches that words may stand out of the figure
+    most = 0.25  # inches that words may reach beyond the figure
     low, high = np.maximum(drawn.min, -most), np.minimum(drawn.max, figure.get_size_inches() + most)
     return Bbox([low - margin, high + margin])
 
 
-class _Rewriting:
-    """One figure on its way from a file of matplotlib's to a part of a page."""
+class _Rewriter:
+    """Rewrites a file of matplotlib's as a part of a page."""
 
     def __init__(self, root: ET.Element, key: str) -> None:
         self.root, self.key = root, key
@@ -152,7 +142,7 @@ class _Rewriting:
 
     def page(self, title: str, description: str) -> str:
         """The element as text, with a title and a description."""
-        box = _rounded(self.root.attrib["viewBox"])
+        box = _round(self.root.attrib["viewBox"])
         width, height = (float(number) for number in box.split()[2:])
         inches = min(-(-width // 72), WIDEST)
         look = {"class": f"plot w{inches:.0f}" if inches > NARROW else "plot", "viewBox": box}
@@ -168,17 +158,17 @@ class _Rewriting:
         return ET.tostring(svg, encoding="unicode")
 
     def part(self, element: ET.Element) -> list[ET.Element]:
-        """An element as it stands in the page: none, itself, or the children of a group that says nothing."""
-        tag = _local(element.tag)
+        """An element for the page: none, itself, or the children of a group without attributes."""
+        tag = _strip_namespace(element.tag)
         if tag in {"metadata", "style"}:
             return []
         new = ET.Element(tag, self.attributes(element))
         new.text = element.text if tag in {"text", "tspan"} else None
         for child in element:
-            kept = self.part(child)
-            if tag in {"text", "tspan"} and kept:
-                kept[-1].tail = child.tail
-            new.extend(kept)
+            parts = self.part(child)
+            if tag in {"text", "tspan"} and parts:
+                parts[-1].tail = child.tail
+            new.extend(parts)
         if tag in {"g", "defs"} and not len(new):
             return []
         return list(new) if tag == "g" and not new.attrib else [new]
@@ -187,17 +177,17 @@ class _Rewriting:
         """Attributes of an element: styles apart, ids that nothing points to left out, colours as classes."""
         found: dict[str, str] = {}
         for name, value in element.attrib.items():
-            local = _local(name)
+            local = _strip_namespace(name)
             if local == "style":
-                found |= _declared(value)
+                found |= _parse_style(value)
             elif local == "id":
                 found |= {"id": self.ids[value]} if value in self.ids else {}
             elif local == "href" and value.startswith("#"):
                 found["href"] = f"#{self.ids[value[1:]]}"
             elif not (local == "transform" and value.startswith("rotate(-0 ")):
-                found[local] = _rounded(value) if local in {"d", "x", "y", "width", "height"} else value
+                found[local] = _round(value) if local in {"d", "x", "y", "width", "height"} else value
         found = {name: self.pointing(value) for name, value in found.items()}
-        classes = [f"{name[0]}-{found.pop(name)[1:]}" for name in ("fill", "stroke") if _known(found.get(name, ""))]
+        classes = [f"{name[0]}-{found.pop(name)[1:]}" for name in ("fill", "stroke") if _is_themed(found.get(name, ""))]
         return found | ({"class": " ".join(classes)} if classes else {})
 
     def pointing(self, value: str) -> str:
@@ -205,15 +195,15 @@ class _Rewriting:
         return _REFERENCE.sub(lambda found: f"url(#{self.ids[found[1]]})", value)
 
 
-def _local(name: str) -> str:
+def _strip_namespace(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _known(colour: str) -> bool:
+def _is_themed(colour: str) -> bool:
     return colour == "#ffffff" or colour in partners()
 
 
-def _declared(style: str) -> dict[str, str]:
+def _parse_style(style: str) -> dict[str, str]:
     """The properties of a style attribute."""
     found: dict[str, str] = {}
     for part in style.split(";"):
@@ -229,7 +219,7 @@ def _declared(style: str) -> dict[str, str]:
     }
 
 
-def _rounded(numbers: str) -> str:
+def _round(numbers: str) -> str:
     """Coordinates to a hundredth of a point, on one line."""
     short = _DECIMALS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), numbers)
     return " ".join(short.split())

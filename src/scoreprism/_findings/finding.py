@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from scoreprism import exceptions as ours
 
-#: What a finding is to its reader, the most urgent first. A doubt forbids to act on the terms next to its level.
+#: What a finding is to its reader, the most urgent first. A doubt forbids acting on the terms next to its level.
 SEVERITIES = ("action", "statement", "doubt", "caution", "provenance", "gate")
 
 
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
 
     severity: str
     warning: type[ours.ScoreprismWarning] | None = None  # also issued as this
-    overrules: frozenset[str] = frozenset()  # kinds that are not told beside it, of the same model
+    overrules: frozenset[str] = frozenset()  # kinds that are dropped beside it, of the same model
 
 
 def _action(*overrules: str, warning: type[ours.ScoreprismWarning] | None = None) -> Kind:
@@ -100,7 +100,7 @@ KINDS: dict[str, Kind] = {
     "recalibration_costs": _statement(),
     "recalibration_undecided": _statement(),
     "path_loses": _statement(),
-    # what forbids to act on some terms
+    # what forbids acting on some terms
     "trained_on_rows": _doubt(ours.DoubleUseWarning),
     "calibration_reused": _doubt(ours.DoubleUseWarning),
     "parts_share_rows": _doubt(ours.DoubleUseWarning),
@@ -229,7 +229,7 @@ class Finding:
 
     def about(self, model: str) -> Finding:
         """
-        The same, of a model that is named.
+        The same about a named model.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class Finding:
 
 
 class Noted:
-    """What has findings, and says them in words."""
+    """Something that has findings, and gives them in words."""
 
     findings: tuple[Finding, ...]
 
@@ -313,9 +313,16 @@ class Noted:
         return tuple(one.text for one in self.findings)
 
 
+#: Kinds that several terms of a model may have, each its own.
+_BY_TERM = frozenset({"no_information_gain", "information_size_open"})
+
+
 def settle(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What is left when findings that others overrule are gone; each once, in the order they came."""
-    distinct = _distinct(findings)
+    """Findings without those that others overrule; each once, in the order they came."""
+    distinct: list[Finding] = []
+    for one in findings:
+        if one not in distinct:
+            distinct.append(one)
     gone = {(kind, one.model) for one in distinct for kind in KINDS[one.kind].overrules - _BY_TERM}
     gone_of_term = {(kind, one.model, one.term) for one in distinct for kind in KINDS[one.kind].overrules & _BY_TERM}
     return tuple(
@@ -323,18 +330,6 @@ def settle(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         for one in distinct
         if (one.kind, one.model) not in gone and (one.kind, one.model, one.term) not in gone_of_term
     )
-
-
-#: Kinds that several terms of a model may have, each its own.
-_BY_TERM = frozenset({"no_information_gain", "information_size_open"})
-
-
-def _distinct(findings: Iterable[Finding]) -> list[Finding]:
-    distinct: list[Finding] = []
-    for one in findings:
-        if one not in distinct:
-            distinct.append(one)
-    return distinct
 
 
 def doubts(findings: Iterable[Finding]) -> dict[int, Finding]:
@@ -363,7 +358,7 @@ def count_own_frames() -> int:
 
 
 def announce(finding: Finding, stacklevel: int | None = None) -> Finding:
-    """Issue the warning of a finding, which carries it; and hand it on."""
+    """Issue the warning of a finding, which carries the finding; and return it."""
     kind = KINDS[finding.kind].warning
     if kind is not None:
         warning = kind(finding.text)
@@ -374,7 +369,7 @@ def announce(finding: Finding, stacklevel: int | None = None) -> Finding:
 
 @contextmanager
 def collect_findings() -> Iterator[list[Finding]]:
-    """The findings behind our own warnings, each once, in a list that is full after the block; others are issued."""
+    """The findings behind our own warnings, each once, in a list that is filled after the block; others are issued."""
     collected: list[Finding] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ours.ScoreprismWarning)

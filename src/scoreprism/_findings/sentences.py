@@ -63,7 +63,7 @@ STEPS: dict[str, str] = {
 NO_STEP = "no action supported"
 
 
-#: Cautions, doubts and origins whose sentences name their model; the others have its name in front.
+#: Cautions, doubts and origins whose sentences name their model; the others get its name in front.
 _NAMES_ITS_MODEL = frozenset(
     ("trained_on_rows", "may_be_trained_on_rows", "edge_scores", "unavailable", "order_contradicted")
 )
@@ -78,9 +78,7 @@ def say(finding: Finding) -> str:
 
 def say_all(findings: Sequence[Finding]) -> list[str]:
     """The sentences of findings; those of several models that are alike are one sentence."""
-    return [
-        say(one) if len(group) == 1 else _say_together(group) for group in group_alike(findings) for one in group[:1]
-    ]
+    return [say(group[0]) if len(group) == 1 else _say_together(group) for group in group_alike(findings)]
 
 
 def group_alike(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -125,12 +123,12 @@ TOGETHER = {
 }
 
 
-#: What stands for a backtick in names of users, which mark no argument of ours.
+#: Replaces backticks in names of users: only ours mark arguments.
 _TICK = "\ue000"
 
 
 def _shield(value: Any) -> Any:
-    """A finding, or what it holds, with the backticks of users out of the way."""
+    """A finding, or what it holds, with the backticks of users replaced."""
     if isinstance(value, str):
         return value.replace("`", _TICK)
     if is_dataclass(value) and not isinstance(value, type):  # a finding
@@ -174,7 +172,7 @@ def describe_step(term: str) -> str:
     return "richer features or better data" if fine == "Y" else f"using what {fine!r} adds to {coarse!r}"
 
 
-#: What stands between the levels of a term that is called by its ends.
+#: Between the levels in the name of a term that is called by its ends.
 STEP = " → "
 
 
@@ -185,7 +183,7 @@ def write_distance(distance: float) -> str:
 
 
 def mark_floor(distance: float) -> str:
-    """What is said with numbers that were computed at a floor."""
+    """The note on numbers that were computed at a floor."""
     return f"with scores kept {write_distance(distance)} from 0 and 1"
 
 
@@ -245,7 +243,7 @@ def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding]
     gains = [one for one in findings if one.kind in ("recalibrate", "information_gain")]
     if gains:
         parts = [f"{_remedy(one)} removes at least {_part(one.low, one)}" for one in gains]
-        level = write_percent(gains[0].confidence_level or 0.95)
+        level = _level(gains[0])
         sentences.append(f"Of {about.removesuffix(',')}, {enumerate_words(parts)}, at {level} confidence.")
     open_ = [one for one in findings if one.kind in ("recalibrate_size_open", "not_material", "information_size_open")]
     fine = [one for one in findings if one.kind == "calibrated_enough"]
@@ -266,12 +264,12 @@ def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding]
 
 
 def say_briefly(f: Finding) -> str:
-    """What a headline says of segments and periods; their names stand below it."""
+    """A short sentence on segments or periods for a headline; the report names all of them below it."""
     if f.kind == "changed":
         return f"The {f.term} has changed since {f.facts['before']}."
     names = f.facts["segments"]
     most = f", most of all {names[0]}" if len(names) > 1 else f": {names[0]}"
-    return f"{len(names)} of {plural(int(f.n or 0), 'segment')} {_is(names)} miscalibrated{most}."
+    return f"{len(names)} of {_count(f, 'segment')} {_is(names)} miscalibrated{most}."
 
 
 def _remedy(f: Finding) -> str:
@@ -333,6 +331,15 @@ def _part(value: float | None, f: Finding) -> str:
     return f"{write_amount(part)} ({write_share(part / f.value)})" if f.value else write_amount(part)
 
 
+def _count(f: Finding, unit: str) -> str:
+    """The count of a finding, with its unit."""
+    return plural(int(f.n or 0), unit)
+
+
+def _level(f: Finding) -> str:
+    return write_percent(f.confidence_level or 0.95)
+
+
 def _number(value: float | None) -> str:
     return "–" if value is None else write_amount(value)
 
@@ -345,6 +352,10 @@ def _span(f: Finding, decimals: int = 2) -> str:
 
 def _who(f: Finding, nobody: str) -> str:
     return nobody if f.model is None else f.model
+
+
+def _scores_are(f: Finding) -> str:
+    return "The scores are" if f.model is None else f"{f.model} is"
 
 
 def _of_model(f: Finding) -> str:
@@ -408,19 +419,17 @@ def _recalibrate(f: Finding) -> str:
 def _recalibrate_size_open(f: Finding) -> str:
     where, end = (f.facts.get("ends") or [["", f.high]])[-1]
     condition = "" if where == "any" else _CONDITIONS[where]
-    who = "The scores are" if f.model is None else f"{f.model} is"
     if f.low is not None and f.low > 0.0:
         goal = write_percent(f.facts.get("min_gain", 0.0))
         gain = f"recalibrating gains {_share_of(f.low, f)} to {_share_of(end, f)} of the loss{condition}"
-        return f"{who} miscalibrated{_p(f)}: {gain}; whether it reaches {goal} is open.{_blind(f)}"
+        return f"{_scores_are(f)} miscalibrated{_p(f)}: {gain}; whether it reaches {goal} is open.{_blind(f)}"
     gain = f"recalibrating gains between 0 and {_part(end, f)} of the loss{condition}"
-    return f"{who} miscalibrated{_p(f)}, but the size of the gain is open: {gain}.{_blind(f)}"
+    return f"{_scores_are(f)} miscalibrated{_p(f)}, but the size of the gain is open: {gain}.{_blind(f)}"
 
 
 def _not_material(f: Finding) -> str:
-    who = "The scores are" if f.model is None else f"{f.model} is"
     gain = f"recalibrating gains only {_share_of(f.low, f)} to {_share_of(f.high, f)} of the loss"
-    return f"{who} miscalibrated{_p(f)}, but {gain}: not worth a change.{_blind(f)}"
+    return f"{_scores_are(f)} miscalibrated{_p(f)}, but {gain}: not worth a change.{_blind(f)}"
 
 
 def _gainer(f: Finding) -> str:
@@ -470,7 +479,7 @@ def _paying(verdict: str, sign: float = 1.0) -> Callable[[Finding], str]:
     def sentence(f: Finding) -> str:
         if f.low is None:
             return "Whether recalibration pays cannot be determined: the loss is infinite."
-        level = write_percent(f.confidence_level or 0.95)
+        level = _level(f)
         size, *ends = (write_amount(sign * (value or 0.0)) for value in (f.value, *(f.low, f.high)[:: int(sign)]))
         verb = "lowers" if sign > 0.0 else "raises"
         return f"{verdict}: it {verb} the {f.facts['loss']} loss by {size} ({' to '.join(ends)} at {level} confidence)."
@@ -479,7 +488,7 @@ def _paying(verdict: str, sign: float = 1.0) -> Callable[[Finding], str]:
 
 
 def _stage_choice(f: Finding) -> str:
-    folds = plural(int(f.n or 0), "fold")
+    folds = _count(f, "fold")
     if f.value is None:
         same = f"Both rules choose the same stages ({f.facts['refined']}), whichever of the {folds} is left out"
         return f"{same}: no difference."
@@ -499,7 +508,7 @@ def _stages_alike(f: Finding) -> str:
 
 
 def _infinite_stages(f: Finding) -> str:
-    has = f"{plural(int(f.n or 0), 'stage')} {'has' if f.n == 1 else 'have'}"
+    has = f"{_count(f, 'stage')} {'has' if f.n == 1 else 'have'}"
     return f"{has} an infinite raw loss: an observed outcome had probability 0."
 
 
@@ -513,9 +522,8 @@ def _infinite_splits(f: Finding) -> str:
 
 
 def _floored(f: Finding) -> str:
-    of = f" of {f.model}" if f.model is not None else ""
     moved = f", which moves {write_count(f.n)} of {plural(int(f.facts['total']), 'row')}" if f.n is not None else ""
-    return f"The terms{of} are computed {mark_floor(f.facts['floor'])}{moved}."
+    return f"The terms{_of_model(f)} are computed {mark_floor(f.facts['floor'])}{moved}."
 
 
 def _no_miscalibration(f: Finding) -> str:
@@ -547,7 +555,7 @@ def _rest_unsplit(f: Finding) -> str:
 
 
 def _inconclusive(f: Finding) -> str:
-    return f"Inconclusive with {plural(int(f.n or 0), f.facts.get('unit', 'row'))}: no term is significantly above 0."
+    return f"Inconclusive with {_count(f, f.facts.get('unit', 'row'))}: no term is significantly above 0."
 
 
 def _term_doubtful(f: Finding) -> str:
@@ -600,7 +608,7 @@ def _score_spread(f: Finding) -> str:
 
 
 def _segment_miscalibrated(f: Finding) -> str:
-    names, total = f.facts["segments"], int(f.n or 0)
+    names, total = f.facts["segments"], f.n or 0
     if len(names) == total > 6:
         return f"{_who(f, 'The score')} is miscalibrated in all {total} segments."
     what = f"{len(names)} of {plural(total, 'segment')}" if total > 1 else "the one segment that is large enough"
@@ -608,7 +616,7 @@ def _segment_miscalibrated(f: Finding) -> str:
 
 
 def _segments_none(f: Finding) -> str:
-    total = int(f.n or 0)
+    total = f.n or 0
     what = f"any of {plural(total, 'segment')}" if total > 1 else "the one segment that is large enough"
     if f.facts.get("overall"):
         return f"The miscalibration{_of_model(f)} seen overall is not significant within {what}."
@@ -626,13 +634,13 @@ def _net_benefit(f: Finding) -> str:
         return f"At no threshold is acting on {f.model} estimated to beat acting on everyone or on no one."
     where = "at thresholds between {:.2g} and {:.2g}".format(*f.facts["thresholds"])
     if f.facts.get("shown"):
-        sure = f"at {write_percent(f.confidence_level or 0.95)} confidence"
+        sure = f"at {_level(f)} confidence"
         return f"Acting on {f.model} beats acting on everyone and on no one {where} ({sure})."
     return f"Acting on {f.model} is estimated to beat acting on everyone and on no one {where}, but not significantly."
 
 
 def _decision_cost(f: Finding) -> str:
-    sure, bound = f"at {write_percent(f.confidence_level or 0.95)} confidence", write_amount(f.high or 0.0, 2)
+    sure, bound = f"at {_level(f)} confidence", write_amount(f.high or 0.0, 2)
     costs = "A false alarm at threshold t is taken to cost t, a miss 1 − t."
     if f.value is None:
         most = f"Miscalibration{_of_model(f)} costs at most {bound} per decision, whatever the threshold ({sure})"
@@ -657,7 +665,7 @@ def _no_region(f: Finding) -> str:
 
 def _changed(f: Finding) -> str:
     what, p = f.term, f.facts
-    over = f"Holm's p {'<' if p['periods'] else '≥'} {p['alpha']:g}, {plural(int(f.n or 0), 'comparison')}"
+    over = f"Holm's p {'<' if p['periods'] else '≥'} {p['alpha']:g}, {_count(f, 'comparison')}"
     if f.n == 1:
         how = "changed" if p["periods"] else "did not change significantly"
         return f"The {what} {how} from {p['before']} to {p['after']} (p {'<' if p['periods'] else '≥'} {p['alpha']:g})."
@@ -745,14 +753,17 @@ def _evidence(f: Finding) -> str:
     return EVIDENCE[kind].format(name=name)
 
 
+def _name_classifier(f: Finding) -> str | None:
+    return f.subject if f.model is None else f"{f.model} ({f.subject})"
+
+
 def _trained(f: Finding, verb: str) -> str:
     """Which rows a model was trained on, by which evidence."""
     facts = f.facts
     share = facts.get("share", 1.0)
     whole = "these rows" if share > 1.0 - 1e-9 else f"about {write_share(share)} of these rows"
     rows = "some or all of these rows" if facts.get("some") else whole
-    name = f.subject if f.model is None else f"{f.model} ({f.subject})"
-    return f"{name} {verb} trained on {rows} ({_evidence(f)})"
+    return f"{_name_classifier(f)} {verb} trained on {rows} ({_evidence(f)})"
 
 
 def _trained_on_rows(f: Finding) -> str:
@@ -765,10 +776,9 @@ def _trained_on_rows(f: Finding) -> str:
 def _may_be_trained_on_rows(f: Finding) -> str:
     what = f.facts.get("what", "terms")
     if f.facts.get("other_outcomes"):
-        name = f.subject if f.model is None else f"{f.model} ({f.subject})"
         return (
-            f"{name} may have been trained on rows with these features, but other outcomes ({_evidence(f)}): if so, "
-            f"its {what} say nothing about new rows."
+            f"{_name_classifier(f)} may have been trained on rows with these features, but other outcomes "
+            f"({_evidence(f)}): if so, its {what} say nothing about new rows."
         )
     return f"{_trained(f, 'may have been')}: if so, its {what} say nothing about new rows."
 
@@ -823,15 +833,15 @@ def _cells_too_coarse(f: Finding) -> str:
 
 
 def _few_units(f: Finding) -> str:
-    unit = plural(int(f.n or 0), f"independent {f.facts['unit']}")
+    unit = _count(f, f"independent {f.facts['unit']}")
     return f"Only {unit}: below about {f.facts['enough']}, standard errors and intervals are too small."
 
 
 def _few_rows(f: Finding) -> str:
     if f.subject is None:
-        return f"Only {plural(int(f.n or 0), 'row')}: large-sample errors and tests are too optimistic."
+        return f"Only {_count(f, 'row')}: large-sample errors and tests are too optimistic."
     rarest = f"{write_count(f.facts['count'])} of class {f.subject!r}"
-    return f"Few data ({plural(int(f.n or 0), 'row')}, {rarest}): intervals are wide and approximate."
+    return f"Few data ({_count(f, 'row')}, {rarest}): intervals are wide and approximate."
 
 
 def _extrapolated(f: Finding) -> str:
@@ -879,7 +889,7 @@ def _partial_cv(f: Finding) -> str:
 
 def _edge_scores(f: Finding) -> str:
     moved = f"for intercept, slope and calibration in the large they are moved {write_amount(f.value or 0.0, 1)} away"
-    return f"{_who(f, 'The score')} gives {plural(int(f.n or 0), 'row')} a score of exactly 0 or 1; {moved}."
+    return f"{_who(f, 'The score')} gives {_count(f, 'row')} a score of exactly 0 or 1; {moved}."
 
 
 def _unreached_scores(f: Finding) -> str:
@@ -901,9 +911,7 @@ def _left_out(f: Finding) -> str:
     if texts is not None:
         return f"{where}{texts}" if where else _start(texts)
     if reason == "infinite":
-        gone = (
-            "nothing is compared" if f.facts["all"] else f"{what} {'is' if len(names or ()) == 1 else 'are'} left out"
-        )
+        gone = "nothing is compared" if f.facts["all"] else f"{what} {_is(names or ())} left out"
         return (
             f"{_start(f.facts['loss'])} loss: {gone}, because {f.facts['metric']} is infinite in some split. Pass "
             "`clip`=1e-6 to repeated_splits to compare all."
@@ -1041,12 +1049,12 @@ def _law_fitted(f: Finding) -> str:
             return f"{_list_names(f.facts['laws'])} is {next(iter(shares))}, {how}."
         mixed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
         return f"{_list_names(f.facts['laws'])} mixes {mixed} by their likelihood out of sample, {how}."
-    laws = f"{_list_names(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
+    laws = f"{_list_names(f.facts['laws'])} {_is(f.facts['laws'])}"
     return f"{laws} {f.subject}, {how}." if f.level == 1 else f"{laws} fitted by {f.subject}, {how}."
 
 
 def _law_given(f: Finding) -> str:
-    what = f"{_list_names(f.facts['laws'])} {'is' if len(f.facts['laws']) == 1 else 'are'}"
+    what = f"{_list_names(f.facts['laws'])} {_is(f.facts['laws'])}"
     return f"{what} taken as given: if fitted on these rows, the terms look too good."
 
 
@@ -1055,7 +1063,7 @@ def _candidates_left_out(f: Finding) -> str:
 
 
 def _from_sums(f: Finding) -> str:
-    return f"Computed from sums over {plural(int(f.n or 0), 'distinct score' if f.facts.get('exact') else 'cell')}."
+    return f"Computed from sums over {_count(f, 'distinct score' if f.facts.get('exact') else 'cell')}."
 
 
 def _sampled(f: Finding) -> str:
@@ -1073,7 +1081,7 @@ def _sampled(f: Finding) -> str:
 
 
 def _read_as(f: Finding) -> str:
-    rows = f"{plural(int(f.n or 0), 'row')} with a score of 0 or 1 {'was' if f.n == 1 else 'were'}"
+    rows = f"{_count(f, 'row')} with a score of 0 or 1 {'was' if f.n == 1 else 'were'}"
     return f"{rows} read as the calibrator reads such scores."
 
 
@@ -1102,7 +1110,7 @@ _JUDGED = {"estimate": "estimate", "lower": "lower {level} bound", "upper": "upp
 
 def _gate_reliability(f: Finding) -> str:
     facts = f.facts
-    what = _JUDGED[facts["on"]].format(level=write_percent(f.confidence_level or 0.95))
+    what = _JUDGED[facts["on"]].format(level=_level(f))
     subject = f"The {what} of the reliability of {f.model} ({facts['loss']} loss) is"
     limit = f"`max_reliability`={facts['limit']:g}"
     if facts.get("smooth_only"):
@@ -1152,7 +1160,7 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
         "A loss of {high:a3} or less is achievable with the information at hand. How much of it would take richer "
         "features or better data cannot be determined from data."
     ),
-    "no_lower_loss": lambda _: "No evidence of an achievable lower loss.",
+    "no_lower_loss": "No evidence of an achievable lower loss.",
     "inconclusive": _inconclusive,
     "term_doubtful": _term_doubtful,
     "members_know_more": (

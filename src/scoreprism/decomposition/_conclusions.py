@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scoreprism._document.model import Cell, make_range
+from scoreprism._document.model import Cell, Range
 from scoreprism._document.result import TermTable
 from scoreprism._findings.finding import MIN_GAIN, Finding, doubts, of_severity, select, settle
 from scoreprism._findings.wording import write_percent
@@ -282,7 +282,7 @@ class Summary(TermTable):
 
     def _shown_columns(self) -> dict[str, list[Any]]:
         columns = self._columns()
-        known: list[Cell] = [make_range(*ends) for ends in zip(columns.pop("low"), columns.pop("high"), strict=True)]
+        known: list[Cell] = [Range(*ends) for ends in zip(columns.pop("low"), columns.pop("high"), strict=True)]
         shown = {"term": columns.pop("term"), "estimate": columns.pop("estimate")}
         if not self.result._population:
             shown[f"known at {write_percent(self.confidence_level)}"] = known

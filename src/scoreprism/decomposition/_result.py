@@ -18,7 +18,7 @@ from scoreprism._core.frames import make_frame
 from scoreprism._core.labels import parse_groups
 from scoreprism._core.progress import track
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, freeze
-from scoreprism._document.model import Cell, make_range
+from scoreprism._document.model import Cell, Range
 from scoreprism._document.result import Contributions, TermTable
 from scoreprism._document.result_json import (
     FLOORED,
@@ -712,7 +712,7 @@ class Decomposition(Noted, TermTable):
 
     def _shown_term(self, name: str, confidence_level: float = 0.95) -> Cell:
         """An estimate; where it is muted, what is known of it."""
-        return make_range(*self._known(name, confidence_level)) if name in self.muted else self.terms[name]
+        return Range(*self._known(name, confidence_level)) if name in self.muted else self.terms[name]
 
     def _title(self) -> str:
         how = "exact, on a finite population" if self._population else f"{write_count(self.n)} rows"

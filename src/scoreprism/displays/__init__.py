@@ -7,10 +7,10 @@ from scoreprism.displays._drift_panels import DriftDisplay
 from scoreprism.displays._estimate_figures import (
     ContributionsDisplay,
     EstimatesDisplay,
+    MetricsDisplay,
     SampleSizeDisplay,
     TestDisplay,
 )
-from scoreprism.displays._metric_figure import MetricsDisplay
 from scoreprism.displays._murphy_figures import MurphyDecompositionDisplay, MurphyDisplay
 from scoreprism.displays._pipeline_figures import PairedDisplay, PipelineBootstrapDisplay, SplitsDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay

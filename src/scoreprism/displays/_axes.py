@@ -145,14 +145,14 @@ def split_axes(ax: Canvas, count: int, names: Sequence[str] = ()) -> tuple[list[
         grid = spec.subgridspec(1, count + 1, width_ratios=[(width - margin) / count] * count + [margin])
         place = figure.add_subplot(grid[0, count])
     else:
-        foot = 0.04 + 0.175 * -(-len(names) // _columns(names, width))
+        foot = 0.04 + 0.175 * -(-len(names) // _count_columns(names, width))
         grid = spec.subgridspec(2, count, height_ratios=[max(height - foot, 0.3), foot])
         place = figure.add_subplot(grid[1, :])
     place.set_axis_off()
     return [figure.add_subplot(grid[0, i], facecolor=paper) for i in range(count)], place
 
 
-def _columns(names: Sequence[str], width: float) -> int:
+def _count_columns(names: Sequence[str], width: float) -> int:
     widest = max(len(name) for name in names)
     return min(len(names), max(int(width / (_KEY + _LETTER * widest)), 1))
 
@@ -163,7 +163,7 @@ def draw_shared_legend(place: Canvas, inks: Inks, handles: Sequence[Any], names:
     if height > width:
         words, columns = [wrap(name, 34) for name in names], 1
     else:
-        words, columns = list(names), _columns(names, width)
+        words, columns = list(names), _count_columns(names, width)
     small = {"fontsize": 8, "labelspacing": 0.3, "columnspacing": 1.2, "borderpad": 0.0}
     return place.legend(handles, words, loc="upper left", ncols=columns, labelcolor=inks.ink, **small)
 

@@ -15,7 +15,7 @@ from scoreprism._core.checks import abbreviate, parse_choice, parse_confidence, 
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.drawing import draws
 from scoreprism._estimation.decompose import decompose
-from scoreprism._findings.wording import write_count, write_fixed
+from scoreprism._findings.wording import write_count, write_fixed, write_percent
 from scoreprism._fitting.chain_fit import parse_calibration
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
@@ -23,7 +23,15 @@ from scoreprism.calibrators import get_calibrator
 from scoreprism.decomposition import Comparison, Decomposition, PairedDifference, SegmentDecompositions
 from scoreprism.displays._axes import require_finite
 from scoreprism.displays._display import CurveDisplay, ShownModel, register, stack_frames
-from scoreprism.displays._figure_text import draw_legend, inches, root_figure, shorten, wrap
+from scoreprism.displays._figure_text import (
+    count_margin_letters,
+    draw_legend,
+    has_layout,
+    inches,
+    shorten,
+    wrap,
+    write_known,
+)
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import AggregationDecomposition
 
@@ -180,7 +188,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
                     axes, inks, parse_confidence(confidence_level), style, [name for name in names if name in shown]
                 )
             start = axes.get_xlim()[0]
-            axes.set_xlabel(self._unit(confidence_level) + (f", from {start:g}" if start > 0.0 else ""))
+            axes.set_xlabel(self._write_unit(confidence_level) + (f", from {start:g}" if start > 0.0 else ""))
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         return self
@@ -191,11 +199,11 @@ class DecompositionDisplay(CurveDisplay[Any]):
             return self.figsize[0], 0.9 + 0.42 * (len(self.curves[0].names) + 1)
         return self.figsize[0], 1.4 + 0.38 * rows
 
-    def _unit(self, confidence_level: float) -> str:
+    def _write_unit(self, confidence_level: float) -> str:
         """Label of the axis, with the number of rows if it is the same for all."""
         sizes = {d.n for d in self.curves}
         rows = f", {write_count(sizes.pop())} rows" if len(sizes) == 1 else ""
-        known = f", intervals at {100 * confidence_level:g} %" if self.interval_ else ""
+        known = f", intervals at {write_percent(confidence_level)}" if self.interval_ else ""
         part = "" if self._whole else "part of the "
         mark = f"\n{self.curves[0]._mark}" if self.curves[0]._mark else ""
         note = f"\nleft out: {abbreviate(self._skipped)}" if self._skipped else ""
@@ -209,7 +217,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
         base = {"height": 0.62, **style}
         digits = _count_digits(result)
         self.bar_ += axes.barh(0, result.risk, **({"color": inks.quiet} | base))
-        self._write(axes, inks, 0, result.risk, _write_number(result.risk, digits))
+        self._write(axes, inks, 0, result.risk, write_fixed(result.risk, digits))
         position, edges, lengths = result.risk, [0.0, result.risk], measure_lengths(result, confidence_level)
         for row, name in enumerate(result.names, start=1):
             value, sign = lengths[name], result._signs[row - 1]
@@ -224,9 +232,8 @@ class DecompositionDisplay(CurveDisplay[Any]):
             self._draw_whisker(axes, inks, row, base_end + side * value, ends)
             axes.plot([position, position], [row - 1 + 0.31, row - 0.31], color=inks.quiet, linewidth=0.7)
             reached = [position, following, *(end for end in ends if np.isfinite(end))]
-            self._write(
-                axes, inks, row, max(reached), _write_known(known, None if name in result.muted else value, digits)
-            )
+            estimate = math.nan if name in result.muted else value
+            self._write(axes, inks, row, max(reached), write_known(estimate, known.low, known.high, digits))
             position = following
             edges += reached
         rows = ["loss", *result.names]
@@ -300,8 +307,8 @@ class DecompositionDisplay(CurveDisplay[Any]):
             if min(result._signs) < 0:
                 axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
             more = " or more" if not self._whole and set(visible) & set(result.muted) else ""
-            self._write(axes, inks, row, reached, _write_number(total, digits) + more)
-        axes.set_yticks(range(len(self.names)), self._rows())
+            self._write(axes, inks, row, reached, write_fixed(total, digits) + more)
+        axes.set_yticks(range(len(self.names)), self._write_rows())
         axes.set_ylim(len(self.names) - 0.5, -0.5)
         axes.axvline(0, color=inks.quiet, linewidth=0.8)
         self._cut_long(axes, inks)
@@ -311,12 +318,11 @@ class DecompositionDisplay(CurveDisplay[Any]):
         keys = [name for name in reversed(terms) if name in terms_drawn]
         draw_legend(axes, inks, [Patch(color=inks.term(name, names)) for name in keys], keys)
 
-    def _rows(self) -> list[str]:
+    def _write_rows(self) -> list[str]:
         """Names of the bars, with their numbers of rows if these differ."""
         width = 22
-        if root_figure(self.ax_).get_layout_engine() is None:  # nothing makes room: use the existing margin
-            margin = self.ax_.get_window_extent().x0 / root_figure(self.ax_).dpi
-            width = max(int(margin / 0.075) - 1, 5)
+        if not has_layout(self.ax_):  # nothing makes room: use the existing margin
+            width = max(count_margin_letters(self.ax_), 5)
         same = len({d.n for d in self.curves}) == 1
         tails = ["" if same else f"n = {write_count(d.n)}" for d in self.curves]
         lines = max(int(inches(self.ax_)[1] / len(tails) / _LINE), 1)
@@ -427,21 +433,6 @@ def _count_digits(result: Decomposition) -> int:
     """Decimals that show two digits of the smallest standard error."""
     errors = [error for error in result.std_error.values() if np.isfinite(error) and error > 0]
     return int(np.clip(1 - np.floor(np.log10(min(errors))), 2, 6)) if errors else 4
-
-
-def _write_number(value: float, digits: int) -> str:
-    return write_fixed(value, digits) if np.isfinite(value) else str(value)
-
-
-def _write_known(known: tuple[float, float], value: float | None, digits: int) -> str:
-    """An estimate, unless it is muted, and its interval or bound."""
-    low, high = (_write_number(end, digits) for end in known)
-    number = "" if value is None else f"{_write_number(value, digits)}  "
-    if np.isfinite(known).all():
-        return f"{number}[{low}, {high}]"
-    if np.isfinite(known[0]):
-        return f"{number}≥ {low}"
-    return f"{number}≤ {high}" if np.isfinite(known[1]) else number.rstrip()
 
 
 def measure_lengths(result: Decomposition, confidence_level: float) -> dict[str, float]:

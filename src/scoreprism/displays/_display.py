@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Curve)
 
-#: The legend of more models than this stands beside the axes.
+#: The legend of more models than this goes beside the axes.
 _BESIDE = 4
 #: Arguments of curve functions that are not options.
 _POSITIONAL = ("y_true", "y_proba", "name", "self", "ax")
-#: Options that belong to the rows.
+#: Options that describe the rows, which a `Sample` takes.
 ROWS = ("X", *ROW_OPTIONS)
 #: Mark of our lines, so that a second display on the same axes continues the palette.
 _MODEL = "scoreprism model"
-#: Options that belong to rows, and are split with them.
+#: Options with one entry per row, which are split with the rows.
 _BY_ROW = ("sample_weight", "groups", "q", "latent")
 
 
@@ -123,6 +123,16 @@ class Display(ABC):
             for line in self.line_:
                 line.set_gid(_MODEL)
             inks.dress(self.ax_)
+
+    @contextmanager
+    def _open_rows(self, ax: Any) -> Iterator[tuple[Canvas, Inks]]:
+        """Axes in the house style for named rows, without a line and ticks beside the names."""
+        with house_style(), self._page(ax):
+            inks = Inks.of(self.ax_)
+            yield self.ax_, inks
+            inks.dress(self.ax_)
+        self.ax_.spines["left"].set_visible(False)
+        self.ax_.tick_params(axis="y", length=0)
 
     @contextmanager
     def _page(self, ax: Any) -> Iterator[None]:

@@ -11,12 +11,13 @@ from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.labels import sort_key
 from scoreprism._core.simplex import FloatArray
 from scoreprism._document.colours import house_style
+from scoreprism._findings.wording import write_percent
 from scoreprism._kernels.holm import MARKED
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._parameters import described
 from scoreprism.displays._axes import check_axes, take_grid
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import draw_legend, inches, root_figure, shorten
+from scoreprism.displays._figure_text import draw_legend, has_layout, inches, root_figure, shorten
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.scale import Drift, Shifts
 
@@ -72,17 +73,17 @@ class DriftDisplay(ResultDisplay[Drift]):
     ['brier loss', 'reliability', 'refinement']
     """
 
+    axes_: list[Canvas]
+    interval_: list[Any]
+    changed_: list[Any]
+    skipped_: list[Any]
+    _is_low: bool  # whether panels are too low for letters of the usual size
+
     def __init__(self, result: Drift) -> None:
         super().__init__(result)
         self._skipped: Collection[Any] = result.periods.skipped
         labels = [*result.periods.decompositions, *self._skipped]
         self._labels = sorted((label for label in labels if label is not None), key=sort_key)
-        self.axes_: list[Canvas] = []
-        self.line_: list[Any] = []
-        self.interval_: list[Any] = []
-        self.changed_: list[Any] = []
-        self.skipped_: list[Any] = []
-        self._low = False
 
     @property
     def names(self) -> list[str]:
@@ -133,7 +134,7 @@ class DriftDisplay(ResultDisplay[Drift]):
             period = drift.periods.decompositions.get(label)
             if period is None:
                 continue
-            estimate, interval = _estimate(period, name, confidence_level)
+            estimate, interval = _find_estimate(period, name, confidence_level)
             if np.isfinite(estimate):
                 value[i], low[i], high[i] = estimate, interval.low, interval.high
                 changed[i] = estimate if tests.get(label, 1.0) < MARKED else np.nan
@@ -150,7 +151,7 @@ class DriftDisplay(ResultDisplay[Drift]):
             panels = plt.subplots(count, 1, figsize=size, sharex=True, squeeze=False, layout="constrained")[1]
             return list(panels[:, 0])
         spec = take_grid(check_axes(ax))
-        loose = {"hspace": 0.7} if root_figure(ax).get_layout_engine() is None else {}
+        loose = {} if has_layout(ax) else {"hspace": 0.7}
         grid, paper = spec.subgridspec(count, 1, **loose), ax.get_facecolor()
         first = ax.figure.add_subplot(grid[0, 0], facecolor=paper)
         others = [ax.figure.add_subplot(grid[i, 0], facecolor=paper, sharex=first) for i in range(1, count)]
@@ -201,36 +202,36 @@ class DriftDisplay(ResultDisplay[Drift]):
         words = [shorten(str(label), _LETTERS) for label in self._labels]
         root_figure(last).draw_without_rendering()  # the layout decides how large the axes are
         width, height = inches(last)
-        self._low = height < _LOW
+        self._is_low = height < _LOW
         least = size * (_LETTER * max(map(len, words)) + _GAP) / width
         step = next((step for step in _STEPS if step >= least), size)
         last.set_xlim(-0.6, size - 0.4)
         last.set_xticks(range(0, size, step), words[::step])
         last.set_xticks(range(size), minor=True)
         last.tick_params(axis="x", which="minor", length=1.5, color=inks.quiet)
-        last.set_xlabel("period", fontsize=7 if self._low else None)
+        last.set_xlabel("period", fontsize=7 if self._is_low else None)
         for panel in self.axes_[:-1]:
             panel.tick_params(axis="x", which="both", labelbottom=False, length=0)
         skipped = [i for i, label in enumerate(self._labels) if label in self._skipped]
         look = {"color": inks.quiet, "markersize": 5, "clip_on": False, "transform": last.get_xaxis_transform()}
         # even an empty line would take part in the layout
         self.skipped_ = last.plot(skipped, [0.0] * len(skipped), "x", **look) if skipped else []
-        if self._low:
+        if self._is_low:
             for panel in self.axes_:
                 panel.set_title(panel.get_title("left"), loc="left", fontsize=7.5, color=inks.ink, pad=2)
                 panel.tick_params(labelsize=6.5)
 
     def _explain(self, inks: Inks, confidence_level: float) -> None:
-        handles, words = [self.line_[0], self.interval_[0]], ["estimate", f"{100 * confidence_level:g} % interval"]
-        if self._low:
+        handles, words = [self.line_[0], self.interval_[0]], ["estimate", f"{write_percent(confidence_level)} interval"]
+        if self._is_low:
             handles, words = [], []
         if any(np.isfinite(mark.get_ydata()).any() for mark in self.changed_):
             handles.append(self.changed_[0])
-            words.append("changed" if self._low else f"changed from {self._baseline_name} (Holm p < {MARKED:g})")
+            words.append("changed" if self._is_low else f"changed from {self._baseline_name} (Holm p < {MARKED:g})")
         if self.skipped_:
             handles.append(self.skipped_[0])
             words.append("left out")
-        if words and self._low:
+        if words and self._is_low:
             place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "fontsize": 6.5, "ncols": 2, "borderpad": 0.2}
             self.axes_[0].legend(handles, words, labelcolor=inks.ink, **place)
         elif words:
@@ -239,15 +240,14 @@ class DriftDisplay(ResultDisplay[Drift]):
     @property
     def _baseline_name(self) -> str:
         baseline = self.result.baseline
-        rules = {"previous": "the period before", "first": "the first period"}
-        return rules.get(baseline, str(baseline)) if baseline in Drift.BASELINES else str(baseline)
+        return {"previous": "the period before", "first": "the first period"}.get(baseline, str(baseline))
 
     @property
     def _loss(self) -> str:
         return f"{next(iter(self.result.periods.decompositions.values())).loss!s} loss"
 
 
-def _estimate(found: Any, name: str, confidence_level: float) -> tuple[float, Interval]:
+def _find_estimate(found: Any, name: str, confidence_level: float) -> tuple[float, Interval]:
     """A term of one period with its interval; that of the loss is the interval of a mean."""
     if name != Drift.LOSS:
         return found.terms[name], found.interval(name, confidence_level)

@@ -1,26 +1,27 @@
-"""Small results: estimates with intervals, tests, power over sample sizes, contributions of segments."""
+"""Small results: estimates and metrics with intervals, tests, power over sample sizes, contributions of segments."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from scoreprism._document.colours import house_style
+from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._document.result import Contributions
 from scoreprism._findings.wording import plural, write_count, write_fixed, write_percent, write_pvalue
 from scoreprism._kernels.term_intervals import Interval, quantile
 from scoreprism._parameters import described
 from scoreprism.curves import DecisionLoss
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import draw_legend, root_figure, wrap
+from scoreprism.displays._figure_text import draw_legend, has_layout, root_figure, wrap, write_known
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import Actions, Amount, AveragingGap
 from scoreprism.exceptions import UnavailableError
 from scoreprism.inference import CorpBootstrap, MapSummary, SampleSize, TestResult
-from scoreprism.metrics import Estimate
+from scoreprism.metrics import METRICS, Estimate, MetricTable
 from scoreprism.references import PartitionBound
 
 #: A reference further from the estimates than so many times their span would squeeze them, and is left out.
@@ -74,6 +75,14 @@ def _(result: Estimate) -> EstimateRows:
         return EstimateRows([EstimateRow(name, float(result))], "estimate", reference)
     label = f"{write_percent(interval.confidence_level)} interval ({interval.method})"
     return EstimateRows([EstimateRow(name, float(result), interval.low, interval.high)], label, reference)
+
+
+@read_rows.register
+def _(result: MetricTable) -> EstimateRows:
+    ends = {name: result.intervals[name] for name in result.names}
+    rows = [EstimateRow(name, float(result.estimates[name]), ends[name].low, ends[name].high) for name in result.names]
+    has_intervals = any(math.isfinite(row.low) for row in rows)
+    return EstimateRows(rows, f"{write_percent(result.confidence_level)} interval" if has_intervals else "estimate")
 
 
 @read_rows.register
@@ -178,23 +187,13 @@ class EstimatesDisplay(ResultDisplay[Any]):
         """Names of the rows."""
         return [row.name for row in self._shown.rows]
 
-    @described()
     def plot(self, ax: Any = None) -> Self:
-        """
-        Draw.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
         numbers = [end for row in self._shown.rows for end in row[1:] if math.isfinite(end)]
         if not numbers:
             raise UnavailableError("a figure needs a finite number, and this result has none. Pass `clip`=1e-6.")
         low, high, has_reference = self._find_limits(numbers)
         decimals = _find_decimals(self._shown.rows)
-        with house_style(), self._page(ax):
-            axes, inks = self.ax_, Inks.of(self.ax_)
+        with self._open_rows(ax) as (axes, inks):
             self.point_, self.interval_, self.label_, self.reference_ = [], [], [], None
             if has_reference:
                 self.reference_ = axes.axvline(self._shown.reference, color=inks.quiet, linewidth=0.9, zorder=1)
@@ -204,8 +203,6 @@ class EstimatesDisplay(ResultDisplay[Any]):
             _name_rows(axes, self.names)
             axes.set_xlabel(wrap(self._shown.label, int(8 * root_figure(axes).get_size_inches()[0])))
             axes.locator_params(axis="x", nbins=5)
-            inks.dress(axes)
-        axes.spines["left"].set_visible(False)
         return self
 
     def _find_limits(self, numbers: list[float]) -> tuple[float, float, bool]:
@@ -231,10 +228,70 @@ class EstimatesDisplay(ResultDisplay[Any]):
         if math.isfinite(row.value):
             dot: dict[str, Any] = {"marker": "o", "markersize": 6, "linestyle": "none", "zorder": 4}
             self.point_ += axes.plot(row.value, place, color=inks.ink, markeredgecolor=inks.paper, **dot)
-        self.label_.append(_write_beside(axes, inks, place, _write_row(row, decimals)))
+        self.label_.append(_write_beside(axes, inks, place, write_known(*row[1:], decimals)))
 
     def _size(self) -> tuple[float, float]:
         return 5.6, 0.75 + 0.34 * len(self._shown.rows) + 0.15 * (len(self._shown.label) > 44)
+
+
+#: Metrics that do not measure a gap between scores and outcomes and have their own scale.
+_OTHER_SCALES = ("calibration_", "observed_", "spiegelhalter", "auc", "global_")
+
+
+class MetricsDisplay(EstimatesDisplay):
+    """
+    Metrics with their intervals, a row for each.
+
+    Made by ``evaluate(…).plot()``. By default the metrics that measure gaps between scores and outcomes, which share a
+    scale; 0 is calibrated.
+
+    Attributes
+    ----------
+    result : MetricTable
+        The numbers.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    point_, interval_ : list of Line2D
+        Estimates and intervals.
+    reference_ : Line2D or None
+        The value 0; None where it is too far away.
+    label_ : list of Text
+        The numbers beside the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.metrics import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(300)
+    >>> display = evaluate(rng.random(300) < s, s, metrics=["ece", "auc"], n_resamples=50).plot()
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['ece']
+    """
+
+    @described()
+    def plot(self, ax: Any = None, *, metrics: Sequence[str] | None = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        metrics : sequence of str, optional
+            Metrics to show; by default those that measure gaps, or all if none does.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+        known = self.result.names
+        gaps = [name for name in known if not name.startswith(_OTHER_SCALES)] or known
+        chosen = gaps if metrics is None else [parse_choice(name, known, "each metric") for name in metrics]
+        if not chosen:
+            refuse("a figure must show at least one metric", "none", f"Choose among {', '.join(METRICS)}.")
+        every = {row.name: row for row in read_rows(self.result).rows}
+        self._shown = self._shown._replace(rows=[every[name] for name in chosen])
+        return super().plot(ax)
 
 
 def _find_decimals(rows: list[EstimateRow]) -> int:
@@ -245,15 +302,6 @@ def _find_decimals(rows: list[EstimateRow]) -> int:
     return int(np.clip(1 - math.floor(math.log10(unit)), 0, 8))
 
 
-def _write_row(row: EstimateRow, decimals: int) -> str:
-    value = [write_fixed(row.value, decimals)] if math.isfinite(row.value) else []
-    if math.isfinite(row.low) and math.isfinite(row.high):
-        value.append(f"[{write_fixed(row.low, decimals)}, {write_fixed(row.high, decimals)}]")
-    elif math.isfinite(row.low):
-        value.append(f"≥ {write_fixed(row.low, decimals)}")
-    return "  ".join(value)
-
-
 def _write_short(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
 
@@ -261,15 +309,13 @@ def _write_short(value: float) -> str:
 def _write_beside(axes: Canvas, inks: Inks, place: int, text: str) -> Any:
     """Words right of the axes, on the height of a row; above the row where no layout makes room beside it."""
     style = {"fontsize": 8, "color": inks.ink, "annotation_clip": False, "textcoords": "offset points"}
-    is_loose = root_figure(axes).get_layout_engine() is None
-    offset = {"xytext": (0, 5), "ha": "right"} if is_loose else {"xytext": (8, 0), "va": "center"}
+    offset = {"xytext": (8, 0), "va": "center"} if has_layout(axes) else {"xytext": (0, 5), "ha": "right"}
     return axes.annotate(text, (1.0, place), xycoords=("axes fraction", "data"), **offset, **style)
 
 
 def _name_rows(axes: Canvas, names: list[str]) -> None:
     axes.set_yticks(range(len(names)), [wrap(name, 24) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
 
 
 # ── tests ───────────────────────────────────────────────────────────────────────────────────────────
@@ -314,20 +360,10 @@ class TestDisplay(ResultDisplay[TestResult]):
         """Names of the test and of its parts."""
         return list(self.result._columns()["test"])
 
-    @described()
     def plot(self, ax: Any = None) -> Self:
-        """
-        Draw.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
         columns = self.result._columns()
         pvalues = np.clip(columns["pvalue"], _LEAST_PVALUE, 1.0)
-        with house_style(), self._page(ax):
-            axes, inks = self.ax_, Inks.of(self.ax_)
+        with self._open_rows(ax) as (axes, inks):
             self.point_, self.label_ = [], []
             axes.set_xscale("log")
             axes.set_xlim(0.6 * min(pvalues.min(), _SIGNIFICANT), 1.15)
@@ -340,8 +376,6 @@ class TestDisplay(ResultDisplay[TestResult]):
             ticks = [tick for tick in _PVALUE_TICKS if tick > axes.get_xlim()[0]]
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.set_xticks([], minor=True)
-            inks.dress(axes)
-        axes.spines["left"].set_visible(False)
         return self
 
     def _draw_row(self, axes: Canvas, inks: Inks, place: int, at: float, pvalue: float, statistic: float) -> None:
@@ -396,16 +430,7 @@ class SampleSizeDisplay(ResultDisplay[SampleSize]):
         """The loss."""
         return [self.result.loss]
 
-    @described()
     def plot(self, ax: Any = None) -> Self:
-        """
-        Draw.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
         size = self.result
         rows = np.unique(np.geomspace(max(size.n / 30.0, 1.0), 6.0 * size.n, 200).round())
         with self._canvas(ax, None, 1) as (axes, inks, (style,)):
@@ -471,21 +496,11 @@ class ContributionsDisplay(ResultDisplay[Contributions]):
         """Names of the segments."""
         return list(map(str, self.result.segments))
 
-    @described()
     def plot(self, ax: Any = None) -> Self:
-        """
-        Draw.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
         terms = self.result.names
         if not np.isfinite(self.result.values).all():
             raise UnavailableError("contributions that are drawn must be finite. Pass `clip`=1e-6 to `decompose`.")
-        with house_style(), self._page(ax):
-            axes, inks = self.ax_, Inks.of(self.ax_)
+        with self._open_rows(ax) as (axes, inks):
             self.bar_, handles = [], {}
             axes.axvline(0.0, color=inks.quiet, linewidth=0.9, zorder=1)
             for place, line in enumerate(self.result.values):
@@ -498,8 +513,6 @@ class ContributionsDisplay(ResultDisplay[Contributions]):
             _name_rows(axes, self.names)
             axes.set_xlabel("contribution to the loss of the whole")
             draw_legend(axes, inks, [handles[term] for term in terms], list(terms))
-            inks.dress(axes)
-        axes.spines["left"].set_visible(False)
         return self
 
     def _size(self) -> tuple[float, float]:
@@ -509,6 +522,7 @@ class ContributionsDisplay(ResultDisplay[Contributions]):
 for _kind in read_rows.registry:
     if _kind is not object:
         register(EstimatesDisplay, _kind)
+register(MetricsDisplay, MetricTable)
 register(TestDisplay, TestResult)
 register(SampleSizeDisplay, SampleSize)
 register(ContributionsDisplay, Contributions)

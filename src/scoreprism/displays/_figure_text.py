@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray
+from scoreprism._findings.wording import write_fixed
 from scoreprism.displays._style import Canvas, Inks
 
 #: Points of a path that a figure keeps for each column of a fine grid: first, last, lowest, highest.
@@ -49,7 +51,7 @@ def shorten(name: str, most: int) -> str:
     return f"{name[: most - 1 - end].rstrip()}…{name[len(name) - end :].rstrip()}"
 
 
-def patch(colour: str) -> Any:
+def make_swatch(colour: str) -> Any:
     """A legend swatch for something that has several colours in the figure."""
     from matplotlib.patches import Patch
 
@@ -66,12 +68,33 @@ _FEW, _WIDE, _LEAST = 3, 0.6, 0.4
 _LEGEND = "scoreprism legend"
 
 
+def write_known(value: float, low: float, high: float, decimals: int) -> str:
+    """An estimate, if there is one, and its interval or bound."""
+    words = [write_fixed(value, decimals)] if math.isfinite(value) else []
+    ends = [write_fixed(end, decimals) if math.isfinite(end) else "" for end in (low, high)]
+    if all(ends):
+        words.append(f"[{ends[0]}, {ends[1]}]")
+    elif any(ends):
+        words.append(f"≥ {ends[0]}" if ends[0] else f"≤ {ends[1]}")
+    return "  ".join(words)
+
+
 def root_figure(ax: Canvas) -> Any:
     """The top-level figure of axes, not a subfigure."""
     figure = ax.figure
     while hasattr(figure, "_parent"):
         figure = figure._parent
     return figure
+
+
+def has_layout(ax: Canvas) -> bool:
+    """Whether a layout engine makes room for the words around axes."""
+    return root_figure(ax).get_layout_engine() is not None
+
+
+def count_margin_letters(ax: Canvas) -> int:
+    """Letters of a tick label that fit into the margin left of axes."""
+    return int(ax.get_window_extent().x0 / root_figure(ax).dpi / 0.075) - 1
 
 
 def inches(ax: Canvas) -> tuple[float, float]:
@@ -89,7 +112,7 @@ def draw_legend(ax: Canvas, inks: Inks, handles: Sequence[Any], labels: Sequence
     handles, labels = _continue(ax, handles, labels)
     place: dict[str, Any] = {"labelcolor": inks.ink}
     words, columns = _arrange(ax, labels)
-    if root_figure(ax).get_layout_engine() is None:
+    if not has_layout(ax):
         place |= {"loc": "best", "frameon": True, "facecolor": inks.paper, "framealpha": 0.7, "edgecolor": "none"}
         place["fontsize"] = 7
     elif columns == 0:

@@ -9,6 +9,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice
 from scoreprism._core.simplex import FloatArray
+from scoreprism._findings.wording import write_percent
 from scoreprism._parameters import described
 from scoreprism.curves import MurphyCurve, MurphyDecomposition, murphy_curve, murphy_decomposition
 from scoreprism.displays._axes import compact, draw_shared_legend, parse_zoom, split_axes
@@ -68,7 +69,7 @@ class MurphyDisplay(ZoomedDisplay[MurphyCurve]):
 
     def _find_range(self) -> tuple[float, float]:
         return _find_active_range(
-            [(curve.theta, curve.loss - _constant_loss(curve.rate, curve.theta)) for curve in self.curves]
+            [(curve.theta, curve.loss - _find_constant_loss(curve.rate, curve.theta)) for curve in self.curves]
         )
 
 
@@ -166,7 +167,7 @@ class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
             colour = inks.line(name, curve.names)
             self._fill(axes, curve.theta, curve.low[:, t], curve.high[:, t], colour, 0.2)
             self.line_ += axes.plot(curve.theta, curve.values[:, t], **{**style, "color": colour, "label": name})
-        interval = f"{100 * curve.confidence_level:g} % intervals"
+        interval = f"{write_percent(curve.confidence_level)} intervals"
         draw_legend(axes, inks, [*self.line_, self.band_[0]], [*curve.names, interval])
 
     def _draw_panels(self, inks: Inks, styles: list[dict[str, Any]], limits: tuple[float, float]) -> None:
@@ -185,7 +186,7 @@ class MurphyDecompositionDisplay(CurveDisplay[MurphyDecomposition]):
         self.axes_[0].set_ylabel("mean elementary loss")
 
 
-def _constant_loss(rate: float, theta: FloatArray) -> FloatArray:
+def _find_constant_loss(rate: float, theta: FloatArray) -> FloatArray:
     """Elementary loss of the constant prediction of the event rate."""
     return np.minimum(theta * (1.0 - rate), (1.0 - theta) * rate)
 

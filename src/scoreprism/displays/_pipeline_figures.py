@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
@@ -10,11 +11,19 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._document.colours import house_style
+from scoreprism._findings.wording import plural, write_percent, write_pvalue
 from scoreprism._parameters import described
-from scoreprism.displays._axes import open_axes
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import draw_legend, inches, root_figure, shorten, wrap
+from scoreprism.displays._figure_text import (
+    count_margin_letters,
+    draw_legend,
+    has_layout,
+    inches,
+    root_figure,
+    shorten,
+    wrap,
+    write_known,
+)
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.pipelines import PairedComparison, PairedLine, PipelineBootstrap, SplitsSummary
 
@@ -26,7 +35,7 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
     """
     A ridge of replicates for each quantity, on one axis of changes from the estimate, with intervals.
 
-    Made by ``PipelineBootstrap.plot()``. A dotted line stands where the quantity itself would be 0.
+    Made by ``PipelineBootstrap.plot()``. A dotted line marks where the quantity itself would be 0.
 
     Attributes
     ----------
@@ -75,9 +84,8 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
         finite = [name for name in shown if np.isfinite(known[name].low)]
         if not finite:
             refuse("a figure must show a finite quantity", "infinite losses only", "Pass `clip`=1e-6 to the bootstrap.")
-        with house_style(), open_axes(ax, (6.4, 0.9 + 0.55 * len(finite))) as axes:
-            self.ax_, self.figure_ = axes, axes.figure
-            inks = Inks.of(axes)
+        self._rows = len(finite)
+        with self._open_rows(ax) as (axes, inks):
             self.ridge_: list[Any] = []
             self.interval_: list[Any] = []
             self.label_: list[Any] = []
@@ -87,16 +95,16 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
             axes.set_yticks(range(len(finite)), [wrap(name, 14) for name in finite])
             axes.set_ylim(len(finite) - 0.6, -0.85)
             self._write_numbers(axes, inks, finite, known)
-            axes.set_xlabel(wrap(self._unit(), max(int(inches(axes)[0] / 0.09), 20)))
-            inks.dress(axes)
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        if root_figure(axes).get_layout_engine() is None:  # nothing makes room for words
+            axes.set_xlabel(wrap(self._write_unit(), max(int(inches(axes)[0] / 0.09), 20)))
+        if not has_layout(axes):  # nothing makes room for words
             axes.tick_params(axis="y", labelsize=5.5, pad=1)
-            axes.set_xlabel(self._unit(), fontsize=7)
+            axes.set_xlabel(self._write_unit(), fontsize=7)
         return self
 
-    def _unit(self) -> str:
+    def _size(self) -> tuple[float, float]:
+        return 6.4, 0.9 + 0.55 * self._rows
+
+    def _write_unit(self) -> str:
         what = "" if self.result.resample_test else ", test rows fixed"
         return f"{self.result.loss!s} loss, change from the estimate ({self.result.n_resamples} replicates{what})"
 
@@ -123,10 +131,7 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
         """Write the numbers of each row to the right; a letter of 8 points takes about 0.066 inches."""
         low, high = axes.get_xlim()
         digits = _count_digits(high - low)
-        words = [
-            f"{self.result.terms[name]:.{digits}f}  [{known[name].low:.{digits}f}, {known[name].high:.{digits}f}]"
-            for name in names
-        ]
+        words = [write_known(self.result.terms[name], known[name].low, known[name].high, digits) for name in names]
         share = min((0.2 + 0.066 * max(map(len, words))) / inches(axes)[0], 0.6)
         right = (high - share * low) / (1.0 - share)
         for row, (name, text) in enumerate(zip(names, words, strict=True)):
@@ -174,17 +179,33 @@ class Strips(ResultDisplay[P]):
 
     cloud_: list[Any]
 
+    @abstractmethod
+    @described()
+    def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        loss : str, optional
+            Which loss; the first whose numbers are finite by default.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+
     @contextmanager
     def _open_strips(self, ax: Any, rows: int) -> Iterator[tuple[Canvas, Inks]]:
         """Axes in the house style with a line for each row."""
-        with house_style(), open_axes(ax, (5.6, 1.3 + 0.5 * rows)) as self.ax_:
-            self.figure_, self.cloud_ = self.ax_.figure, []
-            inks = Inks.of(self.ax_)
-            yield self.ax_, inks
-            self.ax_.set_ylim(rows - 0.5, -0.5)
-            inks.dress(self.ax_)
-        self.ax_.spines["left"].set_visible(False)
-        self.ax_.tick_params(axis="y", length=0)
+        self._rows, self.cloud_ = rows, []
+        with self._open_rows(ax) as (axes, inks):
+            yield axes, inks
+            axes.set_ylim(rows - 0.5, -0.5)
+
+    def _size(self) -> tuple[float, float]:
+        return 5.6, 1.3 + 0.5 * self._rows
 
     def _scatter(self, axes: Canvas, row: int, values: FloatArray, limits: tuple[float, float], **look: Any) -> None:
         """Draw one point per split, at heights from a sequence that fills the row evenly."""
@@ -196,9 +217,8 @@ class Strips(ResultDisplay[P]):
     def _write_names(self, axes: Canvas, names: Sequence[str], below: Sequence[str] | None = None) -> None:
         """Write the names of the rows, with a second line from `below`."""
         width = 24
-        if root_figure(axes).get_layout_engine() is None:  # nothing will make room: keep to the margin there is
-            margin = axes.get_window_extent().x0 / root_figure(axes).dpi
-            width, below = max(int(margin / 0.075) - 1, 8), None
+        if not has_layout(axes):  # nothing makes room: use the existing margin
+            width, below = max(count_margin_letters(axes), 8), None
         is_tight = inches(axes)[1] < _TWO_LINES * len(names)
         words = [shorten(name, width) if is_tight else wrap(name, width) for name in names]
         if below is not None and not is_tight:
@@ -219,7 +239,7 @@ def _find_limits(columns: Sequence[FloatArray], required: Sequence[float]) -> tu
 
 
 def _write_beyond(count: int) -> list[str]:
-    return [f"{count} split{'s' * (count > 1)} beyond the edges, drawn there"] if count else []
+    return [f"{plural(count, 'split')} beyond the edges, drawn there"] if count else []
 
 
 def _set_label(axes: Canvas, *lines: str) -> int:
@@ -262,21 +282,7 @@ class PairedDisplay(Strips[PairedComparison]):
         """Names of the methods."""
         return list(dict.fromkeys(line.method for line in self.result.lines))
 
-    @described()
     def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
-        """
-        Draw.
-
-        Parameters
-        ----------
-        loss : str, optional
-            Which loss; the first whose numbers are finite by default.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
         known = list(dict.fromkeys(line.loss for line in self.result.lines))
         chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
         lines = [line for line in self.result.lines if line.loss == chosen]
@@ -294,7 +300,7 @@ class PairedDisplay(Strips[PairedComparison]):
             what = f"Δ {_name_metric(self.result.metric)}{of}: method − {self.result.baseline}"
             more = _set_label(axes, what, *_write_beyond(beyond))
             parts = {f"{lines[0].n_splits} splits": self.cloud_, "mean": self.mean_}
-            parts[f"{100 * self.result.confidence_level:g} % interval"] = self.interval_
+            parts[f"{write_percent(self.result.confidence_level)} interval"] = self.interval_
             _explain(axes, inks, parts, more)
         return self
 
@@ -313,10 +319,7 @@ class PairedDisplay(Strips[PairedComparison]):
 def _write_verdict(line: PairedLine) -> str:
     """Win rate and the corrected t-test in a few words."""
     wins = f"{100 * line.win_rate:.0f} % wins"
-    p = line.t_p_holm
-    if np.isnan(p):
-        return wins
-    return f"{wins}, p < 0.001" if p < 1e-3 else f"{wins}, p = {p:.2g}"
+    return wins if np.isnan(line.t_p_holm) else f"{wins}, {write_pvalue(line.t_p_holm)}"
 
 
 def _name_metric(metric: str) -> str:
@@ -327,7 +330,7 @@ def _explain(axes: Canvas, inks: Inks, parts: Mapping[str, Sequence[Any]], more:
     """Draw the legend, lower if the label of the axis has further lines."""
     entries = {word: artists[0] for word, artists in parts.items() if artists}
     box = draw_legend(axes, inks, list(entries.values()), list(entries))
-    if more and root_figure(axes).get_layout_engine() is not None:
+    if more and has_layout(axes):
         from matplotlib.transforms import ScaledTranslation
 
         down = ScaledTranslation(0.0, -(36.0 + 12.0 * more) / 72.0, root_figure(axes).dpi_scale_trans)
@@ -363,21 +366,7 @@ class SplitsDisplay(Strips[SplitsSummary]):
         """Names of the methods."""
         return list(dict.fromkeys(self.result.methods))
 
-    @described()
     def plot(self, ax: Any = None, *, loss: str | None = None) -> Self:
-        """
-        Draw.
-
-        Parameters
-        ----------
-        loss : str, optional
-            Which loss; the first whose numbers are finite by default.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
         known = list(dict.fromkeys(self.result.losses))
         chosen = self._find_finite(known) if loss is None else parse_choice(loss, known, "loss")
         lines = [i for i, one in enumerate(self.result.losses) if one == chosen]

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from scoreprism._findings.wording import write_percent
 from scoreprism._parameters import described
 from scoreprism.curves import ReliabilityCurve, reliability_curve
 from scoreprism.displays._axes import coarsen, find_bulk, parse_zoom
 from scoreprism.displays._display import CurveDisplay, shows, stack_frames
-from scoreprism.displays._figure_text import patch, thin_out
+from scoreprism.displays._figure_text import make_swatch, thin_out
 from scoreprism.displays._style import Canvas, Inks
 
 #: Share of the height of the axes for the histogram of one model, and for each of several.
@@ -106,8 +107,8 @@ class ReliabilityDisplay(CurveDisplay[ReliabilityCurve]):
             artist = axes.fill_between(curve.band_x, curve.low, curve.high, **fill)
         self.band_.append(artist)
         everywhere = "uniform " if curve.uniform else ""
-        swatch = artist if len(self.curves) == 1 else patch(inks.quiet)
-        return {f"{100 * curve.confidence_level:g} % {everywhere}{curve.band} band": swatch}
+        swatch = artist if len(self.curves) == 1 else make_swatch(inks.quiet)
+        return {f"{write_percent(curve.confidence_level)} {everywhere}{curve.band} band": swatch}
 
     def _draw_histogram(
         self, axes: Canvas, row: int, curve: ReliabilityCurve, style: Any, limits: tuple[float, float]

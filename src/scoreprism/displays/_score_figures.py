@@ -11,6 +11,7 @@ import numpy as np
 from scoreprism._core.checks import refuse
 from scoreprism._document.colours import house_style
 from scoreprism._document.drawing import draws
+from scoreprism._findings.wording import write_percent
 from scoreprism.calibrators import Calibrator
 from scoreprism.curves import (
     CalibrationMap,
@@ -26,7 +27,7 @@ from scoreprism.curves import (
 )
 from scoreprism.displays._axes import coarsen, find_bulk
 from scoreprism.displays._display import CurveDisplay, ShownModel, ZoomedDisplay, shows
-from scoreprism.displays._figure_text import draw_legend, patch, shorten, thin_out, wrap
+from scoreprism.displays._figure_text import draw_legend, make_swatch, shorten, thin_out, wrap
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.inference import MapBand, MapInference
 from scoreprism.scale import Sums
@@ -68,13 +69,13 @@ class RocDisplay(CurveDisplay[RocCurve]):
             axes.set(xlim=(0, 1), ylim=(0, 1), box_aspect=1)
             axes.set(xlabel="false positive rate", ylabel="true positive rate")
             if self._named:
-                self._explain(axes, inks, keys=with_area(self.names, self.curves))
+                self._explain(axes, inks, keys=add_areas(self.names, self.curves))
             else:
                 axes.text(0.98, 0.03, f"AUC {self.curves[0].auc:.3f}", ha="right", va="bottom", color=inks.ink)
         return self
 
 
-def with_area(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
+def add_areas(names: Sequence[str], curves: Sequence[RocCurve]) -> list[str]:
     """Names of models, shortened if long, with the areas under their curves."""
     pairs = zip(names, curves, strict=True)
     return [f"{shorten(name, 28)}, AUC {curve.auc:.3f}" for name, curve in pairs]
@@ -113,8 +114,8 @@ class NetBenefitDisplay(ZoomedDisplay[NetBenefit]):
         axes.set_ylim(-0.25 * top, 1.1 * top or 1.0)
         more = {"act on all": self.all_, "act on none": self.none_}
         if self.band_:
-            swatch = self.band_[0] if len(self.curves) == 1 else patch(inks.quiet)
-            more[f"{100 * first.confidence_level:g} % interval"] = swatch
+            swatch = self.band_[0] if len(self.curves) == 1 else make_swatch(inks.quiet)
+            more[f"{write_percent(first.confidence_level)} interval"] = swatch
         self._explain(axes, inks, more)
 
     def _find_range(self) -> tuple[float, float]:
@@ -319,7 +320,7 @@ def _draw_band(band: MapBand, ax: Any = None, **options: Any) -> CalibrationMapD
     inside = curve.inside
     fill = {"color": display.line_[0].get_color(), "alpha": 0.18, "linewidth": 0}
     shade = display.ax_.fill_between(x[inside], low[inside], high[inside], **fill)
-    words = [name, f"{100 * band.confidence_level:g} % at each score"]
+    words = [name, f"{write_percent(band.confidence_level)} at each score"]
     with house_style():
         draw_legend(display.ax_, Inks.of(display.ax_), [display.line_[0], shade], words)
     return display

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._parameters import described
 from scoreprism.displays._axes import require_finite, split_axes
 from scoreprism.displays._display import ResultDisplay, register
-from scoreprism.displays._figure_text import draw_legend, inches, root_figure
+from scoreprism.displays._figure_text import draw_legend, has_layout, inches
 from scoreprism.displays._style import Canvas, Inks
 from scoreprism.ensembles import StageRecalibration, StageSelection, StagewiseDecomposition
 
@@ -52,7 +53,7 @@ def _get_opacity(inks: Inks) -> float:
 def _explain(axes: Canvas, inks: Inks, handles: Any, words: list[str], first: int = 2) -> None:
     """Draw a legend; only its first entries on small axes without a layout, where it goes inside."""
     (width, height), (least_width, least_height) = inches(axes), _SMALL
-    if root_figure(axes).get_layout_engine() is None and (width < least_width or height < least_height):
+    if not has_layout(axes) and (width < least_width or height < least_height):
         box = draw_legend(axes, inks, handles[:first], words[:first])
         for text in box.get_texts():
             text.set_fontsize(6)
@@ -209,6 +210,23 @@ class RecalibratedStagesDisplay(ResultDisplay[S]):
         """Names of the lines."""
         return ["loss", "recalibrated"]
 
+    @abstractmethod
+    @described()
+    def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
+        """
+        Draw.
+
+        Parameters
+        ----------
+        curve_kwargs : dict, optional
+            Options of the line of the loss.
+
+        Returns
+        -------
+        display
+            Itself, with ``ax_``, ``figure_`` and the artists.
+        """
+
     def _draw_lines(self, axes: Canvas, inks: Inks, stages: FloatArray, before: Any, after: Any, own: Any) -> None:
         self.line_ = axes.plot(*widen(stages, before), **({"color": inks.ink} | own))
         self.line_ += axes.plot(*widen(stages, after), color=self._colour(inks), linewidth=1.4)
@@ -260,21 +278,7 @@ class StageSelectionDisplay(RecalibratedStagesDisplay[StageSelection]):
     'stage'
     """
 
-    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
-        """
-        Draw.
-
-        Parameters
-        ----------
-        curve_kwargs : dict, optional
-            Options of the line of the loss.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
         result, table = self.result, self.result.stages
         with self._canvas(ax, curve_kwargs, 1) as (axes, inks, styles):
             before = np.where(np.isfinite(table.raw_loss), table.raw_loss, np.nan)
@@ -323,21 +327,7 @@ class StageRecalibrationDisplay(RecalibratedStagesDisplay[StageRecalibration]):
     'log loss'
     """
 
-    @described()
     def plot(self, ax: Any = None, *, curve_kwargs: Any = None) -> Self:
-        """
-        Draw.
-
-        Parameters
-        ----------
-        curve_kwargs : dict, optional
-            Options of the line of the loss.
-
-        Returns
-        -------
-        display
-            Itself, with ``ax_``, ``figure_`` and the artists.
-        """
         result = self.result
         before, after = result.loss, result.recalibrated_loss
         require_finite({"the stages": float(before.max())})

@@ -15,7 +15,7 @@ from scoreprism.displays._display import CurveDisplay, ShownModel
 from scoreprism.displays._figure_text import draw_legend
 from scoreprism.displays._murphy_figures import MurphyDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay
-from scoreprism.displays._score_figures import RocDisplay, with_area
+from scoreprism.displays._score_figures import RocDisplay, add_areas
 from scoreprism.displays._style import Canvas, Inks
 
 #: Options that all three panels take.
@@ -131,7 +131,7 @@ class TriptychDisplay(CurveDisplay[Curve]):
         if self._folds_of is not None:
             areas = [curve.auc for curve in self.roc.curves]
             return [f"{self._folds_of}, {len(areas)} folds, AUC {min(areas):.3f} to {max(areas):.3f}"]
-        return with_area(self.names, self.roc.curves) if self.murphy._named else []
+        return add_areas(self.names, self.roc.curves) if self.murphy._named else []
 
     @described()
     def to_frame(self, backend: str | None = None) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from scoreprism._core.checks import parse_choice, parse_confidence, parse_number, refuse
 from scoreprism._core.simplex import FloatArray
-from scoreprism._document.model import make_range
+from scoreprism._document.model import Range
 from scoreprism._document.result import TermTable
 from scoreprism._document.result_json import encode
 from scoreprism._findings.finding import Finding, Noted, announce
@@ -159,7 +159,7 @@ class PairedComparison(Noted, TermTable):
         columns["± sd"] = [line.sd for line in self.lines]
         columns["wins"] = [_write_wins(line) for line in self.lines]
         columns[f"{write_percent(self.confidence_level)} interval"] = [
-            make_range(line.low, line.high) for line in self.lines
+            Range(line.low, line.high) for line in self.lines
         ]
         columns["corrected t, Holm p"] = [line.t_p_holm for line in self.lines]
         columns["Wilcoxon, Holm p"] = [line.wilcoxon_p_holm for line in self.lines]

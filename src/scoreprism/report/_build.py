@@ -15,35 +15,34 @@ from scoreprism._core.checks import parse_choice, parse_clip, parse_confidence, 
 from scoreprism._core.progress import track
 from scoreprism._core.simplex import ArrayLike, as_vector
 from scoreprism._document.model import Origin, Section, versions
-from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings
+from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings, select
 from scoreprism._fitting.chain_fit import ChainFit, parse_losses, share_folds
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample, find_floors, warn_of_prediction
 from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.losses import ProperLoss
-from scoreprism.report._calibration_section import calibration
-from scoreprism.report._decision_section import decisions
-from scoreprism.report._grouping_section import grouping
+from scoreprism.report._calibration_section import make_calibration
+from scoreprism.report._decision_section import make_decisions
+from scoreprism.report._grouping_section import make_grouping
 from scoreprism.report._judgement import write_headline
-from scoreprism.report._method_section import method
-from scoreprism.report._models_section import models
-from scoreprism.report._recalibration_section import recalibration
+from scoreprism.report._method_section import make_method
+from scoreprism.report._models_section import make_models
+from scoreprism.report._recalibration_section import make_recalibration
 from scoreprism.report._report import SECTIONS, ModelResult, Report
-from scoreprism.report._segment_section import SegmentColumn, attach, find_columns
-from scoreprism.report._segment_section import segments as by_segment
-from scoreprism.report._subject import Case, RowSubject, Subject, fit_subject
-from scoreprism.report._sum_subject import SumSubject, fit_sums
-from scoreprism.report._verdict_section import verdict
+from scoreprism.report._segment_section import SegmentColumn, attach, find_columns, make_segments
+from scoreprism.report._subject import Case, RowSubject, fit_subject
+from scoreprism.report._sum_subject import fit_sums
+from scoreprism.report._verdict_section import make_verdict
 from scoreprism.scale import Sums
 
-#: What makes each section; one that needs rows is None where only sums are known. Segments, verdict and method follow.
+#: What makes each section; None where it needs rows and only sums are known. Segments, verdict and method follow.
 _MAKERS: dict[str, Callable[[Case], Section | None]] = {
-    "calibration": calibration,
-    "recalibration": recalibration,
-    "grouping": grouping,
-    "decisions": decisions,
-    "models": models,
+    "calibration": make_calibration,
+    "recalibration": make_recalibration,
+    "grouping": make_grouping,
+    "decisions": make_decisions,
+    "models": make_models,
 }
 #: Sections that sums can fill; the others need rows.
 SUMMED = ("verdict", "calibration", "segments", "method")
@@ -93,7 +92,7 @@ def make_report(
     X : array-like or frame of shape (n, p), optional
         Features: with them the loss splits into three terms.
     loss : str, ProperLoss or sequence of these, optional
-        Losses; sections that speak of one speak of the first. Log loss and Brier by default, or those that were summed.
+        Losses; sections on one loss are on the first. Log loss and Brier by default, or those that were summed.
     q : array-like of shape (n,) or (n, K), optional
         P(Y | X), where it is known.
     latent : array-like of shape (n,) or (n, K), optional
@@ -123,7 +122,7 @@ def make_report(
     notes : sequence of str
         What was done to the data before, for the last section.
     findings : sequence of Finding
-        What was found out about the data before: cautions stand in the verdict.
+        What was found out about the data before; cautions are shown in the verdict.
     output : path, optional
         Where to write it: a name that ends in .html, .json, .md, .csv or .txt.
     overwrite : bool, default=False
@@ -179,14 +178,14 @@ def make_report(
         for name in maps:
             get_calibrator(name)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say is said of each model
+            warnings.simplefilter("ignore", ScoreprismWarning)  # issued again for each model
             sample = Sample.of(y_true, y_proba, X, **of_rows)
         clip = parse_clip(clip, sample.k)
         folds = list(cv) if isinstance(cv, Iterator) else cv
         case = fit_case(sample, losses, level=confidence, seed=seed, clip=clip, maps=maps, cv=folds, n_jobs=n_jobs)
         absent = sample.n_given - sample.n
         findings = (*findings, *([Finding("zero_weight", n=absent)] if absent else []))
-        origin = origin or Origin("memory", _digest(case), {})
+        origin = origin or Origin("memory", _hash_rows(case), {})
         choices = {"clip": clip, "folds": cv if isinstance(cv, int) else type(cv).__name__}
     case = replace(case, notes=tuple(notes), findings=tuple(findings), min_gain=share)
     report = _build(case, asked, title, origin or Origin(), choices)
@@ -207,40 +206,41 @@ def fit_case(
 ) -> Case:
     """Fit the laws of every model of a sample on the same folds; `how` goes to the fit."""
     fits: list[ChainFit] = []
-    said: list[tuple[Finding, ...]] = []
+    warned: list[tuple[Finding, ...]] = []
     for name in sample.predictions:
         with collect_findings() as own:
-            one = sample.model(name)
-            warn_of_prediction(one, "the score")
-            fits.append(ChainFit.of(one, random_state=seed, **how))
-        said.append(tuple(own))
+            model = sample.model(name)
+            warn_of_prediction(model, "the score")
+            fits.append(ChainFit.of(model, random_state=seed, **how))
+        warned.append(tuple(own))
     fits = share_folds(fits)
     floors = find_floors([fit.sample for fit in fits], losses.values(), clip)
     subjects: dict[str, RowSubject] = {}
-    for fit, heard in track(zip(fits, said, strict=True), len(fits), "models"):
+    for fit, before in track(zip(fits, warned, strict=True), len(fits), "models"):
         subjects[fit.sample.name] = fit_subject(
-            fit, losses, clip=clip, floors=floors, level=level, seed=seed, maps=maps, heard=heard
+            fit, losses, clip=clip, floors=floors, level=level, seed=seed, maps=maps, before=before
         )
     folds = {key: how[key] for key in ("cv", "n_jobs") if key in how}
     return Case(subjects, losses, level, seed, sample=sample, clip=clip, floors=floors, **folds)
 
 
 def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, choices: Mapping[str, Any]) -> Report:
-    """The sections that were asked for; the verdict after the others, because it hears of everything they found."""
+    """Make the sections that were asked for; the verdict after the others, as it takes up what they found."""
     wanted = [key for key in _MAKERS if key in asked]
-    made: dict[str, Section | None] = {}
-    with collect_findings() as found:
+    sections: dict[str, Section | None] = {}
+    with collect_findings() as warned:
         for key in track(wanted, len(wanted), "report"):
-            made[key] = _MAKERS[key](case)
+            sections[key] = _MAKERS[key](case)
         columns = find_columns(case) if "segments" in asked else {}
-        made["segments"] = by_segment(case, columns)
-        results = {name: _result(case, model, asked, columns.get(name, ())) for name, model in case.models.items()}
-    parts = () if made["segments"] is None else made["segments"].findings
-    found += [
-        one for one in parts if one.kind == "segment_miscalibrated" or (one.kind == "changed" and one.facts["periods"])
-    ]
+        sections["segments"] = make_segments(case, columns)
+        results = {
+            name: _collect_results(case, model, asked, columns.get(name, ())) for name, model in case.models.items()
+        }
+    by_segment = () if sections["segments"] is None else sections["segments"].findings
+    changed = [one for one in select(by_segment, "changed") if one.facts["periods"]]
     known = [one for model in case.models.values() for one in model.findings]
-    case = replace(case, findings=(*case.findings, *(one for one in found if one not in known)))
+    fresh = [one for one in warned if one not in known]
+    case = replace(case, findings=(*case.findings, *fresh, *select(by_segment, "segment_miscalibrated"), *changed))
     settings = {
         "seed": case.seed,
         "confidence_level": case.level,
@@ -248,18 +248,18 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
         "losses": list(case.losses),
         **choices,
     }
-    twins = [found._stand_in for model in case.models.values() for found in model.decompositions.values()]
+    twins = [result._stand_in for model in case.models.values() for result in model.decompositions.values()]
     floors = [twin.clip for twin in twins if twin is not None]
     settings |= {"floor": floors[0]} if floors else {}
     if "verdict" in asked:
-        made["verdict"] = verdict(case)
+        sections["verdict"] = make_verdict(case)
     if "method" in asked:
-        made["method"] = method(case, origin, settings | {"losses": ", ".join(case.losses)})
+        sections["method"] = make_method(case, origin, settings | {"losses": ", ".join(case.losses)})
     return Report(
         kind="report",
         title=title or f"Diagnosis of {', '.join(case.models)}",
         headline=write_headline(case),
-        sections=tuple(section for section in map(made.get, SECTIONS) if section is not None),
+        sections=tuple(section for section in map(sections.get, SECTIONS) if section is not None),
         models=results,
         origin=origin,
         settings=settings,
@@ -267,11 +267,11 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
     )
 
 
-def _result(case: Case, model: Subject, asked: Sequence[str], columns: Sequence[SegmentColumn]) -> ModelResult:
-    """The results themselves, as far as they were asked for."""
+def _collect_results(case: Case, model: Any, asked: Sequence[str], columns: Sequence[SegmentColumn]) -> ModelResult:
+    """The results of one model, as far as they were asked for."""
     decompositions = dict(model.decompositions)
-    if isinstance(model, SumSubject):
-        decompositions[case.loss] = attach(model.decompositions[case.loss], columns)
+    if not case.has_rows:
+        decompositions[case.loss] = attach(decompositions[case.loss], columns)
     tests = {"calibration": model.calibration}
     if model.grouping is not None:
         tests["grouping"] = model.grouping
@@ -279,29 +279,29 @@ def _result(case: Case, model: Subject, asked: Sequence[str], columns: Sequence[
         decompositions,
         tests,
         model.metrics if "calibration" in asked else None,
-        model.map if isinstance(model, RowSubject) and "recalibration" in asked else None,
-        model.decision_loss if isinstance(model, RowSubject) and "decisions" in asked and case.binary else None,
+        model.map if case.has_rows and "recalibration" in asked else None,
+        model.decision_loss if case.has_rows and "decisions" in asked and case.binary else None,
         case.conclusions[model.name],
     )
 
 
-def _digest(case: Case) -> str:
+def _hash_rows(case: Case) -> str:
     """A hash of outcomes and scores."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for model in case.models.values():
         sample = model.whole.sample
         law = as_vector(sample.prediction) if sample.k == 2 else sample.prediction
         for part in (sample.y, law, sample.weight):
             if part is not None:
-                found.update(np.ascontiguousarray(part).tobytes())
-    return found.hexdigest()
+                digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
 
 
 # ── from sums ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _parse_sums(given: object) -> dict[str, tuple[Sums, ...]] | None:
-    """Sums by the name of their model; None of rows."""
+    """Sums by the name of their model; None where rows were given."""
     if isinstance(given, Sums):
         return {given.settings.score: (given,)}
     if not isinstance(given, Mapping):
@@ -314,7 +314,7 @@ def _parse_sums(given: object) -> dict[str, tuple[Sums, ...]] | None:
 
 
 def _refuse_rows(arguments: Mapping[str, object]) -> None:
-    """Refuse what belongs to rows beside sums."""
+    """Refuse arguments of rows where sums were given."""
     wrong = [name for name, value in arguments.items() if value is not None]
     if wrong:
         refuse("a report from sums must not have arguments of rows", f"`{wrong[0]}`", "Pass it to scale.aggregate.")

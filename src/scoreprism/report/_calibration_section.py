@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._document.model import Block, Callout, Figure, Range, Section, Table, make_range, make_table
+from scoreprism._document.model import Block, Callout, Figure, Range, Section, Table, make_table
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_count, write_percent
 from scoreprism.curves import ReliabilityCurve, reliability_curve
@@ -16,7 +16,7 @@ from scoreprism.inference import TestResult
 from scoreprism.report._pieces import draw_with, figure, thin
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._score_sums import EDGE
-from scoreprism.report._subject import FEW_DRAWS, FEWER, MANY, OF_CELLS, SOME, Case, Subject, alpha_of
+from scoreprism.report._subject import FEW_DRAWS, FEWER, MANY, OF_CELLS, SOME, Case, Subject
 
 #: Metrics in words: heading, and the value of a calibrated model.
 METRIC_WORDS = {
@@ -64,11 +64,11 @@ _RARE = 0.002
 _EVEN = 1.5
 
 
-def calibration(case: Case) -> Section:
+def make_calibration(case: Case) -> Section:
     """The second section."""
-    blocks: list[Block] = [_picture(case), metrics_table(case), tests_table(case)]
+    blocks: list[Block] = [_make_picture(case), _tabulate_metrics(case), _tabulate_tests(case)]
     shown = list(case.models.values())[:_MODELS]
-    blocks += [grade_table(model, i, case.level) for i, model in enumerate(shown, start=1)]
+    blocks += [_tabulate_grades(case, model, i) for i, model in enumerate(shown, start=1)]
     for name, model in case.models.items():
         found = [*model.metrics.findings, *([] if model.untested is None else [model.untested])]
         if model.certain:
@@ -87,11 +87,11 @@ def _find_lead(case: Case) -> list[Finding]:
     found = [_find_calibration(case, one) for one in case.models.values()]
     if not case.binary or len(case.models) > 1:
         return found
-    ratio = _measure(model, "observed_expected_ratio", "event_bias")
-    slope = _measure(model, "calibration_slope", "score_spread")
-    found += [] if ratio is None else [ratio.with_facts(sign=_side(ratio))]
-    if slope is not None and _side(slope) and not model.certain:  # scores moved off 0 and 1 would make the slope
-        found.append(slope.with_facts(sign=_side(slope), shown=case.is_miscalibrated(model)))
+    ratio = _find_measure(model, "observed_expected_ratio", "event_bias")
+    slope = _find_measure(model, "calibration_slope", "score_spread")
+    found += [] if ratio is None else [ratio.with_facts(sign=_find_side(ratio))]
+    if slope is not None and _find_side(slope) and not model.certain:  # scores moved off 0 and 1 would make the slope
+        found.append(slope.with_facts(sign=_find_side(slope), shown=case.is_miscalibrated(model)))
     return found
 
 
@@ -101,7 +101,7 @@ def _find_calibration(case: Case, model: Subject) -> Finding:
     return Finding(kind, model=model.name, pvalue=case.pvalues["calibration"][model.name], confidence_level=model.level)
 
 
-def _measure(model: Subject, metric: str, kind: str) -> Finding | None:
+def _find_measure(model: Subject, metric: str, kind: str) -> Finding | None:
     """A metric as a finding."""
     table = model.metrics
     if metric not in table.intervals:
@@ -111,7 +111,7 @@ def _measure(model: Subject, metric: str, kind: str) -> Finding | None:
     return Finding(kind, value=float(table.estimates[metric]), **ends, confidence_level=model.level)
 
 
-def _side(f: Finding) -> int:
+def _find_side(f: Finding) -> int:
     """Whether an interval lies above 1, below it, or holds it."""
     return 1 if (f.low or 0.0) > 1.0 else -1 if (f.high or 0.0) < 1.0 else 0
 
@@ -119,47 +119,47 @@ def _side(f: Finding) -> int:
 # ── pictures ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _picture(case: Case) -> Figure:
+def _make_picture(case: Case) -> Figure:
     if not case.binary:
-        return _classes(case)
-    return _diagram(case.first) if len(case.models) == 1 else _overlay(case)
+        return _make_class_curves(case)
+    return _make_diagram(case.first) if len(case.models) == 1 else _make_overlay(case)
 
 
-def _diagram(model: Subject) -> Figure:
+def _make_diagram(model: Subject) -> Figure:
     """The reliability diagram, below the scores of events and of others."""
     curve = model.reliability
 
     def draw(axes: Any) -> None:
         scores, below = axes
         ReliabilityDisplay(curve).plot(below, histogram=False)
-        ScoreDistributionDisplay(_by_class(curve)).plot(scores, zoom=below.get_xlim())
+        ScoreDistributionDisplay(_share_by_class(curve)).plot(scores, zoom=below.get_xlim())
         below.set_box_aspect(None)
         scores.set(xlabel="", ylabel="", title="")
         scores.tick_params(labelbottom=False)
 
     title = f"Reliability diagram of {model.name}"
     described = f"{_describe_band(curve)} Above it, the scores of events and of other rows."
-    return figure("reliability", title, described, draw, _curve_table([curve]), size=(4.4, 5.2), panels=(1.3, 4.2))
+    return figure("reliability", title, described, draw, _tabulate_curves([curve]), size=(4.4, 5.2), panels=(1.3, 4.2))
 
 
-def _overlay(case: Case) -> Figure:
+def _make_overlay(case: Case) -> Figure:
     """The curves of all models in one large figure."""
     curves = [model.reliability for model in case.models.values()]
     draw = draw_with(ReliabilityDisplay(curves), histogram=False)
     how = "in bins" if curves[0].method == "bins" else "by isotonic regression"
     described = f"Observed event rate against predicted probability, {how}; on the diagonal they agree."
     size = 5.0, 5.2  # the largest that is not scrolled on a phone
-    data, title = _curve_table(curves), "Reliability of all models"
+    data, title = _tabulate_curves(curves), "Reliability of all models"
     return figure("reliability", title, described, draw, data, size=size, lines=len(curves))
 
 
-def _curve_table(curves: list[ReliabilityCurve]) -> Table:
+def _tabulate_curves(curves: list[ReliabilityCurve]) -> Table:
     """The numbers behind curves, thinned."""
     rows: list[tuple[Any, ...]] = []
     for curve in curves:
         ends = curve.band == "confidence" and curve.low is not None and curve.high is not None
         for i in thin(curve.x.size):
-            band = make_range(curve.low[i], curve.high[i]) if ends else None  # type: ignore[index]
+            band = Range(curve.low[i], curve.high[i]) if ends else None  # type: ignore[index]
             rows.append((curve.name if len(curves) > 1 else None, float(curve.x[i]), float(curve.y[i]), band))
     columns = [
         ("model", "model", "text"), ("score", "predicted", "short"), ("rate", "observed", "short"),
@@ -168,7 +168,7 @@ def _curve_table(curves: list[ReliabilityCurve]) -> Table:
     return make_table("reliability-data", "Observed rate against predicted probability", columns, rows)
 
 
-def _by_class(curve: ReliabilityCurve) -> Any:
+def _share_by_class(curve: ReliabilityCurve) -> Any:
     """Scores of events and of others, each as shares of their own: rare events are seen too."""
     shares = {name: part / max(part.sum(), 1e-300) for name, part in
               (("events", curve.distribution.events), ("others", curve.distribution.others))}  # fmt: skip
@@ -193,7 +193,7 @@ def _describe_band(curve: ReliabilityCurve) -> str:
     return f"{text}. The curve leaves the band on {100 * share:.0f} % of its range ({expected})."
 
 
-def _classes(case: Case) -> Figure:
+def _make_class_curves(case: Case) -> Figure:
     """More than two classes: frequency and mean probability of each."""
     rows = []
     for model in case.models.values():
@@ -224,13 +224,13 @@ def _classes(case: Case) -> Figure:
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def metrics_table(case: Case) -> Table:
+def _tabulate_metrics(case: Case) -> Table:
     """Summaries of calibration, one row per metric, one column per model."""
     present = [name for name in METRIC_WORDS if any(name in model.metrics.names for model in case.models.values())]
     rows = []
     for name in present:
         words, ideal = METRIC_WORDS[name]
-        rows.append((words, ideal, *(_metric_cell(model, name) for model in case.models.values())))
+        rows.append((words, ideal, *(_make_metric_cell(model, name) for model in case.models.values())))
     models = [(f"model_{i}", model, "amount") for i, model in enumerate(case.models, start=1)]
     columns = [("metric", "metric", "text"), ("ideal", "ideal", "text"), *models]
     note = f"{write_percent(case.level)} intervals in brackets; ideal: the value of a calibrated score."
@@ -238,28 +238,27 @@ def metrics_table(case: Case) -> Table:
     return make_table("metrics", "Summaries of calibration", columns, rows, note)
 
 
-def _metric_cell(model: Subject, name: str) -> Any:
+def _make_metric_cell(model: Subject, name: str) -> Any:
     if name not in model.metrics.names:
         return None
     interval = model.metrics.intervals[name]
-    return make_range(interval.low, interval.high, float(model.metrics.estimates[name]))
+    return Range(interval.low, interval.high, float(model.metrics.estimates[name]))
 
 
-def tests_table(case: Case) -> Table:
+def _tabulate_tests(case: Case) -> Table:
     """Tests of calibration, and of what features add."""
-    found = [(model, test) for model in case.models.values() for test in _list_tests(case, model)]
-    rows = [
-        (case.label(model), test.about.lower(), _TESTS.get(test.method, test.method), _statistic(test), test.pvalue,
-         case.pvalues[test.about.lower()][model.name] if len(case.models) > 1 else None)
-        for model, test in found
-    ]  # fmt: skip
+    tested = [(model, test, test.about.lower()) for model in case.models.values() for test in _list_tests(case, model)]
+    rows = []
+    for model, test, about in tested:
+        adjusted = case.pvalues[about][model.name] if len(case.models) > 1 else None
+        method, statistic = _TESTS.get(test.method, test.method), _find_statistic(test)
+        rows.append((case.label(model), about, method, statistic, test.pvalue, adjusted))
     columns = [
         ("model", "model", "text"), ("about", "of", "text"), ("method", "test", "text"),
         ("statistic", "statistic", "amount"), ("pvalue", "p-value", "pvalue"), ("pvalue_holm", "p (Holm)", "pvalue"),
     ]  # fmt: skip
-    grouping = ", or that features add nothing to the score (grouping)" if any(
-        test.about == "Grouping" for _, test in found
-    ) else ""  # fmt: skip
+    has_grouping = any(about == "grouping" for *_, about in tested)
+    grouping = ", or that features add nothing to the score (grouping)" if has_grouping else ""
     note = (
         f"Each tests that outcomes follow the scores (calibration){grouping}. A large p-value does not prove that; "
         "with many rows a small one says nothing about the size of the problem: see the terms."
@@ -273,32 +272,32 @@ def _list_tests(case: Case, model: Subject) -> list[TestResult]:
     return model.tests if len(case.models) == 1 else main
 
 
-def _statistic(test: TestResult) -> float | None:
+def _find_statistic(test: TestResult) -> float | None:
     """The statistic of a test, unless it is the smallest of several p-values."""
     return None if test.method in ("min-p", OF_CELLS, "bound or spiegelhalter") else test.statistic
 
 
-def grade_table(model: Subject, number: int, level: float) -> Table:
+def _tabulate_grades(case: Case, model: Subject, number: int) -> Table:
     """Grades of the score: predicted and observed rates with Jeffreys intervals."""
-    found = model.cells.grades(level)
+    grades = model.cells.grades(case.level)
     rows: list[tuple[Any, ...]] = []
-    for g in found:
+    for g in grades:
         agrees = "agrees" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
         where = Range(None, None, g.least) if g.least == g.most else Range(g.least, g.most)
-        rows.append((where, g.rows, g.mean, g.rate, make_range(g.low, g.high), agrees))
-    middle = found[len(found) // 2].most
+        rows.append((where, g.rows, g.mean, g.rate, Range(g.low, g.high), agrees))
+    middle = grades[len(grades) // 2].most
     rare = middle < _RARE  # scores of many magnitudes: decimals that fit the largest leave nothing of the others
     fine, kind = "digits" if rare else "number" if middle < _FINE else "short", "digits" if rare else "short"
     what = "score" if model.k == 2 else "largest probability"
     columns = [
         ("score", what, fine), ("rows", "rows", "count"), ("predicted", "predicted", kind),
-        ("observed", "observed", kind), ("interval", f"{write_percent(level)} interval", kind),
+        ("observed", "observed", kind), ("interval", f"{write_percent(case.level)} interval", kind),
         ("verdict", "prediction", "text"),
     ]  # fmt: skip
-    sizes = [g.rows for g in found]
+    sizes = [g.rows for g in grades]
     even = max(sizes) <= _EVEN * min(sizes)
-    distinct = all(g.least == g.most for g in found)
+    distinct = all(g.least == g.most for g in grades)
     title = "Distinct scores" if distinct else "Equal bins" if even else "Bins"
-    chance = f"about 1 in {write_count(round(1.0 / alpha_of(level)))} well-calibrated bins would be flagged by chance"
+    chance = f"about 1 in {write_count(round(1.0 / case.alpha))} well-calibrated bins would be flagged by chance"
     note = f"Jeffreys intervals. Each bin is judged by itself: {chance}."
     return make_table(f"grades-{number}", f"{title} of {model.name}", columns, rows, note)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._document.model import Block, Figure, Section, Table, make_range, make_table
+from scoreprism._document.model import Block, Figure, Range, Section, Table, make_table
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import enumerate_words, write_percent
 from scoreprism.curves import NetBenefit, net_benefit
@@ -24,12 +24,12 @@ from scoreprism.report._subject import Case
 _THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def decisions(case: Case) -> Section | None:
+def make_decisions(case: Case) -> Section | None:
     """The fifth section: of two classes, where rows are known."""
     if not case.binary or not case.has_rows:
         return None
     benefits = [net_benefit(m.sample, confidence_level=case.level, name=m.name) for m in case.models.values()]
-    blocks: list[Block] = [_murphy(case), _losses(case), _benefit(case, benefits), _roc(case)]
+    blocks: list[Block] = [_make_murphy(case), _tabulate_losses(case), _make_benefit(case, benefits), _make_roc(case)]
     lead = (_find_benefit(case, benefits[0]), _find_cost(case))
     return Section("decisions", SECTIONS["decisions"], lead, tuple(blocks))
 
@@ -41,7 +41,7 @@ def _find_benefit(case: Case, benefit: NetBenefit) -> Finding:
     about: dict[str, Any] = {"model": benefit.name, "confidence_level": case.level}
     if not estimated.any():
         return Finding("net_benefit", **about)
-    ends = _between(benefit, shown if shown.any() else estimated)
+    ends = _find_ends(benefit, shown if shown.any() else estimated)
     return Finding("net_benefit", **about, facts={"thresholds": list(ends), "shown": bool(shown.any())})
 
 
@@ -54,13 +54,13 @@ def _find_cost(case: Case) -> Finding:
     return Finding("decision_cost", value=float(found.value), **about, facts={"threshold": float(found.threshold)})
 
 
-def _between(benefit: NetBenefit, holds: Any) -> tuple[float, float]:
+def _find_ends(benefit: NetBenefit, holds: Any) -> tuple[float, float]:
     """First and last threshold of the longest run."""
-    low, high = benefit.thresholds[list(longest_run(holds))]
+    low, high = benefit.thresholds[list(_find_longest_run(holds))]
     return float(low), float(high)
 
 
-def longest_run(holds: Any) -> tuple[int, int]:
+def _find_longest_run(holds: Any) -> tuple[int, int]:
     """First and last place of the longest run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(holds, dtype=int), [0]])))
     starts, stops = edges[::2], edges[1::2]
@@ -68,7 +68,7 @@ def longest_run(holds: Any) -> tuple[int, int]:
     return int(starts[best]), int(stops[best]) - 1
 
 
-def _murphy(case: Case) -> Figure:
+def _make_murphy(case: Case) -> Figure:
     curve = case.first.murphy
     places = [int(np.argmin(np.abs(curve.theta - t))) for t in _THRESHOLDS]
     columns = [("threshold", "threshold", "short"), *((name, name, "number") for name in curve.names)]
@@ -85,7 +85,7 @@ def _murphy(case: Case) -> Figure:
     return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(4.6, 3.3))
 
 
-def _losses(case: Case) -> Table:
+def _tabulate_losses(case: Case) -> Table:
     """The largest loss from miscalibration of every model; of two, also how much more each loses than the other."""
     found = [(case.label(model), model.decision_loss) for model in case.models.values()]
     for model, other in permutations(case.models.values(), 2) if len(case.models) == 2 else ():
@@ -104,12 +104,12 @@ def _losses(case: Case) -> Table:
     return make_table("decision-loss", "What miscalibration costs decisions", columns, rows, note)
 
 
-def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
+def _make_benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
     rows = []
     for curve in benefits:
         for t in _THRESHOLDS:
             i = int(np.argmin(np.abs(curve.thresholds - t)))
-            interval = make_range(float(curve.low[i]), float(curve.high[i]))
+            interval = Range(float(curve.low[i]), float(curve.high[i]))
             rows.append(
                 (
                     curve.name if len(benefits) > 1 else None,
@@ -130,7 +130,7 @@ def _benefit(case: Case, benefits: list[NetBenefit]) -> Figure:
     return figure("net-benefit", title, described, draw, data, size=(4.8, 3.4), lines=len(benefits))
 
 
-def _roc(case: Case) -> Figure:
+def _make_roc(case: Case) -> Figure:
     curves = [model.roc for model in case.models.values()]
     rows = [
         (c.name if len(curves) > 1 else None, float(c.fpr[i]), float(c.tpr[i]))

@@ -10,8 +10,8 @@ import numpy as np
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.progress import track
-from scoreprism._document.model import Block, Range, Section, Table, call_out, make_range, make_table
-from scoreprism._findings.finding import Finding
+from scoreprism._document.model import Block, Range, Section, Table, call_out, make_table
+from scoreprism._findings.finding import Finding, doubts
 from scoreprism._findings.wording import plural, write_amount, write_percent
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import make_tasks
@@ -22,15 +22,14 @@ from scoreprism._sample.sample import Sample
 from scoreprism.curves import GroupingCurve
 from scoreprism.displays import GroupingDisplay
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.report._judgement import is_doubted
 from scoreprism.report._pieces import draw_with, figure, write_title
-from scoreprism.report._regions import Region, feature_names, find_regions
+from scoreprism.report._regions import Region, find_regions, name_features
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import Case, RowSubject, alpha_of, find_features
+from scoreprism.report._subject import Case, RowSubject, find_features
 
 #: Features that are weighed one by one; of more, those that a tree finds first.
 MOST_FEATURES = 25
-#: Features and regions that are shown at least, even if nothing is shown of them.
+#: Features that failed, at most, and regions, at least, that are shown.
 _TOP, _REGIONS = 8, 5
 #: Models that are shown in full; of the second and third so many features are tested, in one partition of the rows.
 _FULL, _OTHERS = 3, 6
@@ -38,46 +37,46 @@ _FULL, _OTHERS = 3, 6
 _SAMPLE = 20_000
 
 
-def grouping(case: Case) -> Section | None:
+def make_grouping(case: Case) -> Section | None:
     """The fourth section: every model whose rows are known; the first ones in full, the rest in a table."""
     if not case.has_rows or len(case.first.chain.levels) < 3:
         return None
     lead: list[Finding] = []
-    blocks: list[Block] = [_overview(case)] if len(case.models) > 1 else []
-    told: list[Finding] = []
+    blocks: list[Block] = [_tabulate_models(case)] if len(case.models) > 1 else []
+    findings: list[Finding] = []
     for number, model in enumerate(case.models.values(), start=1):
         if number > _FULL:
             lead += _find_lead(case, model, [])
             continue
         result, adds = model.basis(case.loss), list[str]()
         if case.binary and result.level_names[:3] == ("S", "C", "Q"):
-            blocks.append(_diagram(case, model, number))
+            blocks.append(_make_diagram(case, model, number))
         if model.features is not None:
             adds, tables, more = _look_at_features(case, model, model.features, number)
             blocks += tables
-            told += more
+            findings += more
         lead += _find_lead(case, model, adds)
-    return Section("grouping", SECTIONS["grouping"], tuple(lead), (*blocks, *call_out(told)))
+    return Section("grouping", SECTIONS["grouping"], tuple(lead), (*blocks, *call_out(findings)))
 
 
 def _look_at_features(
     case: Case, model: RowSubject, features: FeatureBlock, number: int
 ) -> tuple[list[str], list[Table], list[Finding]]:
-    """Which features add to one model, what there is to show of them and of regions, and what was not found."""
+    """Which features add to one model, the tables of features and of regions, and findings on what was not found."""
     tables: list[Table] = []
-    gains, failed = feature_gains(case, model, first=number == 1)
-    adds = [gain[0] for gain in gains if gain[3] <= alpha_of(case.level)]
-    tables += [_features(case, model, gains, len(failed), number)] if adds else []
-    told = [Finding("no_feature_adds", model=model.name, n=len(gains))] if gains and not adds else []
-    failures = list(failed.items())[:_TOP]
-    told += [Finding("unavailable", model=model.name, subject=name, facts={"reason": why}) for name, why in failures]
+    gains, failed = _find_gains(case, model, first=number == 1)
+    adds = [gain[0] for gain in gains if gain[3] <= case.alpha]
+    tables += [_tabulate_features(case, model, gains, len(failed), number)] if adds else []
+    findings = [Finding("no_feature_adds", model=model.name, n=len(gains))] if gains and not adds else []
+    for name, why in list(failed.items())[:_TOP]:
+        findings.append(Finding("unavailable", model=model.name, subject=name, facts={"reason": why}))
     regions = find_regions(model, features, case.seed) if case.binary else []
-    if any(region.pvalue <= alpha_of(case.level) for region in regions):
-        tables.append(_rules(case, model, regions, number))
+    if any(region.pvalue <= case.alpha for region in regions):
+        tables.append(_tabulate_regions(case, model, regions, number))
     else:
         facts = {} if case.binary else {"classes": model.k}
-        told.append(Finding("no_region", model=model.name, facts=facts))
-    return adds, tables, told
+        findings.append(Finding("no_region", model=model.name, facts=facts))
+    return adds, tables, findings
 
 
 def _find_lead(case: Case, model: RowSubject, adds: list[str]) -> list[Finding]:
@@ -90,13 +89,13 @@ def _find_lead(case: Case, model: RowSubject, adds: list[str]) -> list[Finding]:
     return found
 
 
-def _overview(case: Case) -> Table:
+def _tabulate_models(case: Case) -> Table:
     """What the features add to each model, at least, and whether a test shows it."""
     rows = []
     for name, model in case.models.items():
         result = model.basis(case.loss)
         term = result.names[1]
-        doubted = is_doubted(result, 1, 2) is not None or not np.isfinite(result.risk)
+        doubted = bool(doubts(result.findings).keys() & {1, 2}) or not np.isfinite(result.risk)
         least = None if doubted else max(result._inference(term).lower_bound(case.level).value, 0.0)
         share = least / result.risk if least and result.risk > 0.0 else None
         rows.append((name, Range(least), share, case.pvalues["grouping"].get(name)))
@@ -108,7 +107,7 @@ def _overview(case: Case) -> Table:
     return make_table("grouping-models", title, columns, rows)
 
 
-def feature_gains(case: Case, model: RowSubject, *, first: bool = True) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
+def _find_gains(case: Case, model: RowSubject, *, first: bool = True) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
     """
     What each feature alone adds to the score, starting from C as it was fitted; of many rows, on some of them.
 
@@ -120,14 +119,14 @@ def feature_gains(case: Case, model: RowSubject, *, first: bool = True) -> tuple
         sample = model.sample.take(np.sort(np.random.default_rng(case.seed).choice(model.n, size, replace=False)))
     features = find_features(sample)
     assert features is not None  # noqa: S101 - the section asks for them
-    names = feature_names(features.table)
+    names = name_features(features.table)
     most = MOST_FEATURES if first else _OTHERS
-    chosen = range(len(names)) if len(names) <= most else _first(model, most)
+    chosen = range(len(names)) if len(names) <= most else _choose_features(model, most)
     found, failed = [], {}
     for j in track(chosen, len(chosen), "features"):
         column = FeatureBlock("Q", features.columns[j], [features.columns[j]])
         try:
-            found.append((names[j], *_alone(case, model, sample, column, None if first else 1)))
+            found.append((names[j], *_judge_alone(case, model, sample, column, None if first else 1)))
         except ScoreprismError as error:
             failed[names[j]] = str(error)
     left = len(names) - len(found)  # those that were not chosen count too: the choice saw the outcomes
@@ -136,7 +135,7 @@ def feature_gains(case: Case, model: RowSubject, *, first: bool = True) -> tuple
     return sorted(lines, key=lambda line: (line[3], -line[1])), failed
 
 
-def _alone(
+def _judge_alone(
     case: Case, model: RowSubject, sample: Sample, column: FeatureBlock, repeats: int | None
 ) -> tuple[float, float, float]:
     """Gain of one feature, its lower bound and its p-value; in so many partitions, or as many as the model's own."""
@@ -161,7 +160,7 @@ def _alone(
     return found.terms["grouping"], inference.lower_bound(case.level).value, inference.pvalue()
 
 
-def _first(model: RowSubject, most: int) -> list[int]:
+def _choose_features(model: RowSubject, most: int) -> list[int]:
     """The features that trees of the residuals use most."""
     from sklearn.ensemble import ExtraTreesRegressor
 
@@ -169,11 +168,11 @@ def _first(model: RowSubject, most: int) -> list[int]:
     assert features is not None  # noqa: S101 - the section asks for them
     codes = Encoder.fit(features.columns)(features.columns).codes.T
     trees = ExtraTreesRegressor(100, max_depth=6, min_samples_leaf=20, random_state=model.seed)
-    used = trees.fit(codes, as_residual(model)).feature_importances_
+    used = trees.fit(codes, _find_residual(model)).feature_importances_
     return sorted(np.argsort(-used)[:most].tolist())
 
 
-def as_residual(model: RowSubject) -> Any:
+def _find_residual(model: RowSubject) -> Any:
     """What the calibrated score leaves over: of several classes, of the likeliest one."""
     calibrated = model.calibrated
     if calibrated.ndim == 1:
@@ -182,14 +181,14 @@ def as_residual(model: RowSubject) -> Any:
     return (model.sample.y == top) - calibrated[np.arange(model.n), top]
 
 
-def _features(case: Case, model: RowSubject, gains: list[tuple[Any, ...]], failed: int, number: int) -> Table:
+def _tabulate_features(case: Case, model: RowSubject, gains: list[tuple[Any, ...]], failed: int, number: int) -> Table:
     columns = [
         ("feature", "feature", "text"), ("gain", "gain over the score", "amount"),
         ("bound", f"at least ({write_percent(case.level)})", "amount"), ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
-    total = len(feature_names(model.sample.X))
+    total = len(name_features(model.sample.X))
     tested = len(gains) + failed
-    few = [gain for gain in gains if gain[3] <= alpha_of(case.level)]
+    few = [gain for gain in gains if gain[3] <= case.alpha]
     notes = ["What each feature alone adds to the calibrated score. Features overlap, so gains do not add up."]
     if tested < total:
         notes.append(f"{tested} of {total} features were tested: those that trees of the residuals use most.")
@@ -203,23 +202,22 @@ def _features(case: Case, model: RowSubject, gains: list[tuple[Any, ...]], faile
     return make_table(f"features-{number}", title, columns, few, " ".join(notes))
 
 
-def _rules(case: Case, model: RowSubject, regions: list[Region], number: int) -> Table:
+def _tabulate_regions(case: Case, model: RowSubject, regions: list[Region], number: int) -> Table:
     columns = [
         ("region", "region", "text"), ("rows", "rows", "count"), ("calibrated", "score, recalibrated", "short"),
         ("observed", "observed", "short"), ("difference", "difference", "short"),
         ("interval", f"{write_percent(case.level)} interval", "short"),
         ("pvalue", "p (Holm)", "pvalue"),
     ]  # fmt: skip
-    few = regions[: max(_REGIONS, sum(region.pvalue <= alpha_of(case.level) for region in regions))]
+    few = regions[: max(_REGIONS, sum(region.pvalue <= case.alpha for region in regions))]
     rows = [
-        (r.words, r.rows, r.calibrated, r.observed, r.difference, make_range(*r.interval(case.level)), r.pvalue)
-        for r in few
+        (r.words, r.rows, r.calibrated, r.observed, r.difference, Range(*r.interval(case.level)), r.pvalue) for r in few
     ]
     note = "Regions are found by a small tree on one half of the rows and judged on the other half."
     return make_table(f"regions-{number}", f"Where {model.name} is off, even once recalibrated", columns, rows, note)
 
 
-def _diagram(case: Case, model: RowSubject, number: int) -> Block:
+def _make_diagram(case: Case, model: RowSubject, number: int) -> Block:
     curve = GroupingCurve.from_chain(model.chain.up_to(2), confidence_level=case.level, name=model.name)
     columns = [
         ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"),

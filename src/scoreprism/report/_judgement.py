@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from scoreprism._findings.finding import Finding, doubts, of_severity, select
+from scoreprism._findings.finding import Finding, of_severity, select
 from scoreprism._findings.sentences import say_briefly, say_headline, say_ranking
 from scoreprism._findings.wording import plural
 from scoreprism._kernels.term_intervals import quantile
@@ -16,7 +16,7 @@ from scoreprism.report._subject import Case, Subject
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a caution.
 FEW_ROWS, FEW_OUTCOMES = 200, 20
-#: Kinds of findings that forecast little more than the terms themselves: a caution for the whole report.
+#: Kinds of findings on the terms of one loss that are cautions for the whole report.
 _CAUTIONS = ("few_units", "few_surprises", "few_effective_rows", "not_calibrated_version", "may_be_trained_on_rows")
 
 
@@ -27,12 +27,12 @@ def write_headline(case: Case) -> str:
     model = case.first
     result = model.basis(case.loss)
     where = plural(result.n_units, "group" if model.clustered else "row")
-    said = say_headline(model.name, case.loss, result.risk, case.conclusions[model.name], where)
-    return " ".join([said, *map(say_briefly, select(case.findings, "changed", "segment_miscalibrated"))])
+    headline = say_headline(model.name, case.loss, result.risk, case.conclusions[model.name], where)
+    return " ".join([headline, *map(say_briefly, select(case.findings, "changed", "segment_miscalibrated"))])
 
 
 def _write_ranking(case: Case) -> str:
-    order = rank(case)
+    order = rank_models(case)
     best = order[0]
     result = best.basis(case.loss)
     infinite = [model.name for model in order if math.isinf(model.decompositions[case.loss].risk)]
@@ -49,12 +49,12 @@ def _write_ranking(case: Case) -> str:
         for other in order[1:]
         if case.has_rows
         and (other.name in infinite) == (best.name in infinite)
-        and not behind(case, best, other)[0] > 0.0
+        and not find_gap(case, best, other)[0] > 0.0
     ]
     return say_ranking(found, alike, infinite, actions, case.loss)
 
 
-def rank(case: Case) -> list[Subject]:
+def rank_models(case: Case) -> list[Subject]:
     """The models, smallest loss first; those that are infinite last, in the order they have at the floor."""
 
     def size(model: Subject) -> tuple[float, float]:
@@ -63,15 +63,15 @@ def rank(case: Case) -> list[Subject]:
     return sorted(case.models.values(), key=size)
 
 
-def behind(case: Case, best: Subject, other: Subject, *, floored: bool = False) -> tuple[float, float]:
+def find_gap(case: Case, best: Subject, other: Subject, *, floored: bool = False) -> tuple[float, float]:
     """Interval of the difference of two losses, paired; of both at the floor, where one is infinite or `floored`."""
     gap = other.decompositions[case.loss].minus(best.decompositions[case.loss])
     if (floored or not math.isfinite(gap.risk)) and gap.floored is not None:
         gap = gap.floored
-    return gap_interval(gap, case.level)
+    return find_gap_interval(gap, case.level)
 
 
-def gap_interval(gap: PairedDifference, level: float) -> tuple[float, float]:
+def find_gap_interval(gap: PairedDifference, level: float) -> tuple[float, float]:
     """Interval of the difference of two losses."""
     reach = quantile(level, two_sided=True) * gap.risk_std_error
     return float(gap.risk - reach), float(gap.risk + reach)
@@ -79,20 +79,22 @@ def gap_interval(gap: PairedDifference, level: float) -> tuple[float, float]:
 
 def find_cautions(case: Case) -> list[Finding]:
     """Everything a reader must be careful about, each once."""
-    found = [*_few_rows(case.first), *([Finding("dependent_rows")] if case.first.clustered else []), *case.findings]
+    found = _find_few_rows(case.first)
+    found += [Finding("dependent_rows")] if case.first.clustered else []
+    found += case.findings
     for name, model in case.models.items():
         own = [*model.findings, *of_severity(model.main.findings, "doubt"), *select(model.main.findings, *_CAUTIONS)]
         own = [one for one in own if one.kind not in ("infinite_loss", "floored")]  # among the actions
         found += [one.about(name) for one in own] if len(case.models) > 1 else own
-    told = [one.because for name in case.models for one in case.conclusions[name]]  # beside the actions
+    reasons = [one.because for name in case.models for one in case.conclusions[name]]  # given with the actions
     first: dict[Any, Finding] = {}
     for one in found:
-        if one not in told:
+        if one not in reasons:
             first.setdefault((one.kind, one.model, one.subject, one.term, str(one.facts.get("reason", ""))), one)
     return list(first.values())
 
 
-def _few_rows(model: Subject) -> list[Finding]:
+def _find_few_rows(model: Subject) -> list[Finding]:
     counts = model.outcomes
     n, rarest = int(counts.sum()), int(counts.min())
     if n >= FEW_ROWS and rarest >= FEW_OUTCOMES:
@@ -108,7 +110,7 @@ def judge_reliability(models: Mapping[str, Decomposition], limit: float, on: str
     """Models whose reliability is above a limit: its estimate, or a bound."""
     found = []
     for name, result in models.items():
-        value = _judged(result, on, level)
+        value = _find_judged_value(result, on, level)
         if value <= limit:
             continue
         facts = {"limit": limit, "on": on, "loss": str(result.loss), "infinite_loss": math.isinf(result.risk)}
@@ -119,7 +121,7 @@ def judge_reliability(models: Mapping[str, Decomposition], limit: float, on: str
     return found
 
 
-def _judged(result: Decomposition, on: str, level: float) -> float:
+def _find_judged_value(result: Decomposition, on: str, level: float) -> float:
     """
     What a limit is compared with; an upper bound that cannot exist is infinite: it rules nothing out.
 
@@ -140,9 +142,3 @@ def _judged(result: Decomposition, on: str, level: float) -> float:
 def holds_for_any_shape(result: Decomposition) -> bool:
     """Whether the upper bound of the reliability holds whatever the shape of P(Y | S)."""
     return bool(result._inference(result.names[0]).any_shape)
-
-
-def is_doubted(result: Decomposition, *levels: int) -> Finding | None:
-    """The first doubt about one of these levels."""
-    found = doubts(result.findings)
-    return next((found[level] for level in levels if level in found), None)

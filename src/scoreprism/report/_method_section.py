@@ -40,7 +40,7 @@ REFERENCES = {
 }
 
 
-#: What a report from sums rests on beside the first references, and on nothing of curves or net benefit.
+#: What a report from sums rests on beside the first references; it has no curves and no net benefit.
 _OF_SUMS = (
     "Spiegelhalter (1986): a test of calibration",
     "DeLong, DeLong & Clarke-Pearson (1988): the error of the AUC",
@@ -48,7 +48,7 @@ _OF_SUMS = (
 _OF_CHANGES = "Zou & Donner (2008): intervals of changes"
 
 
-def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
+def make_method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
     """The last section."""
     model = case.first
     facts: list[tuple[str, str]] = [("file", origin.name)]
@@ -58,34 +58,34 @@ def method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Section:
     facts.append(("outcomes", ", ".join(f"{label}: {write_count(count)}" for label, count in counts)))
     if case.binary:
         facts.append(("scores are probabilities of", model.labels[1]))
-    facts += list(flatten(origin.details)) + ([] if case.has_rows else _sum_facts(model.sums))
+    facts += list(_flatten(origin.details)) + ([] if case.has_rows else _list_sum_facts(model.sums))
     facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
     data = make_table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
-    blocks: list[Block] = [data, *([] if case.has_rows else [_exactness(case)]), *_tables(case, model.k)]
+    blocks: list[Block] = [data, *([] if case.has_rows else [_tabulate_exactness(case)]), *_make_tables(case, model.k)]
     blocks += [Callout(one) for one in case.findings if one.severity == "provenance"]
     blocks += [Paragraph(note) for note in case.notes]
     same = f"with seed {case.seed}. The same data, versions and choices give the same numbers"
     if case.has_rows:
-        said = f"Computed from {write_count(model.n)} rows {same}."
+        origin_note = f"Computed from {write_count(model.n)} rows {same}."
     else:
         rows = f"sums over {write_count(model.n)} rows, which were read where they are and never held in memory,"
-        said = f"Computed from {rows} {same}, up to rounding: engines add rows in any order."
-    return Section("method", SECTIONS["method"], (), (Paragraph(said), *blocks))
+        origin_note = f"Computed from {rows} {same}, up to rounding: engines add rows in any order."
+    return Section("method", SECTIONS["method"], (), (Paragraph(origin_note), *blocks))
 
 
-def flatten(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _flatten(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """How data were read, a line each: nested names one by one, lists in words."""
     for key, value in details.items():
         name = str(key).replace("_", " ")
         if isinstance(value, Mapping):
-            yield from ((f"{name}: {inner}", text) for inner, text in flatten(value))
+            yield from ((f"{name}: {inner}", text) for inner, text in _flatten(value))
         elif isinstance(value, (list, tuple)):
             yield name, ", ".join(map(str, value))
         else:
             yield name, write_count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _sum_facts(sums: Sums) -> list[tuple[str, str]]:
+def _list_sum_facts(sums: Sums) -> list[tuple[str, str]]:
     settings = sums.settings
     facts = [("target", settings.target)]
     facts += [("weights", settings.sample_weight)] if settings.sample_weight is not None else []
@@ -95,7 +95,7 @@ def _sum_facts(sums: Sums) -> list[tuple[str, str]]:
     return [*facts, ("folds", f"{len(sums.folds)}, from the {how}")]
 
 
-def _exactness(case: Case) -> Table:
+def _tabulate_exactness(case: Case) -> Table:
     """What summing by cell did, beside what chance does."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -118,7 +118,7 @@ def _exactness(case: Case) -> Table:
     return make_table("exactness", "What is exact, and what is quantised", columns, rows, note)
 
 
-def _references(case: Case) -> list[str]:
+def _list_references(case: Case) -> list[str]:
     if case.has_rows:
         return list(REFERENCES.values())
     keys = ["decomposition", "sufficiency", "holm"]
@@ -127,7 +127,7 @@ def _references(case: Case) -> list[str]:
     return [*(REFERENCES[key] for key in keys), *_OF_SUMS, *([_OF_CHANGES] if drift else [])]
 
 
-def _tables(case: Case, k: int) -> list[Table]:
+def _make_tables(case: Case, k: int) -> list[Table]:
     """Formulas, symbols, laws, versions and references."""
     formulas = [
         (name, loss.formula(k), "strictly proper" if loss.strictly_proper else "proper")
@@ -149,7 +149,7 @@ def _tables(case: Case, k: int) -> list[Table]:
         "symbols": ("The decomposition", ("word", "stands for"), used),
         "laws": ("How C and Q were fitted", ("model", "how"), laws),
         "versions": ("Versions", ("package", "version"), list(versions().items())),
-        "references": ("References", ("source",), [(line,) for line in _references(case)]),
+        "references": ("References", ("source",), [(line,) for line in _list_references(case)]),
     }
     return [
         make_table(key, title, [(head.replace(" ", "_"), head, "text") for head in heads], rows)

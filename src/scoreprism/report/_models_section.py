@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._document.model import Block, Section, Table, make_range, make_table
+from scoreprism._document.model import Block, Range, Section, Table, make_table
 from scoreprism._findings.finding import Finding, select
 from scoreprism._findings.wording import write_fixed, write_percent
 from scoreprism.curves import ResolutionPlane
 from scoreprism.decomposition import Comparison
 from scoreprism.displays import ResolutionPlaneDisplay
-from scoreprism.report._judgement import gap_interval
-from scoreprism.report._pieces import draw_with, figure, write_title
+from scoreprism.report._judgement import find_gap_interval
+from scoreprism.report._pieces import draw_with, figure, find_mark, write_title
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case
 
@@ -23,26 +23,26 @@ from scoreprism.report._subject import Case
 _ALL_PAIRS = 3
 
 
-def models(case: Case) -> Section | None:
+def make_models(case: Case) -> Section | None:
     """The seventh section: several models whose rows are known."""
     if len(case.models) < 2 or not case.has_rows:
         return None
     found = {name: model.decompositions[case.loss] for name, model in case.models.items()}
     comparison = Comparison(next(iter(found.values())).names, None, found)
-    blocks: list[Block] = [_plane(case), _differences(case, comparison)]
-    blocks += [] if comparison.floored is None else [_differences(case, comparison.floored)]
+    blocks: list[Block] = [_make_plane(case), _tabulate_differences(case, comparison)]
+    blocks += [] if comparison.floored is None else [_tabulate_differences(case, comparison.floored)]
     return Section("models", SECTIONS["models"], tuple(_find_gaps(case, comparison)), tuple(blocks))
 
 
 def _find_gaps(case: Case, comparison: Comparison) -> list[Finding]:
     """The best model, and how far the others are behind; all at the floor, where the loss of each is infinite."""
     infinite = [name for name in comparison.ranking() if not np.isfinite(comparison[name].risk)]
-    said = [one.about(name) for name in infinite for one in select(comparison[name].findings, "infinite_loss")]
+    infinities = [one.about(name) for name in infinite for one in select(comparison[name].findings, "infinite_loss")]
     if len(infinite) == len(comparison.decompositions):
         if comparison.floored is None:
-            return said
+            return infinities
         comparison, infinite = comparison.floored, []
-    first, last = ([], said) if infinite else (said, [])
+    first, last = ([], infinities) if infinite else (infinities, [])
     best, *others = [name for name in comparison.ranking() if name not in infinite]
     floor = comparison[best].floor
     facts = {"loss": case.loss, **({} if floor is None else {"floor": floor})}
@@ -50,7 +50,7 @@ def _find_gaps(case: Case, comparison: Comparison) -> list[Finding]:
     gaps = [
         Finding("behind", model=name, subject=best, value=gap.risk, low=low, high=high, confidence_level=case.level)
         for name, gap in ((name, comparison.difference(name, best)) for name in others)
-        for low, high in [gap_interval(gap, case.level)]
+        for low, high in [find_gap_interval(gap, case.level)]
     ]
     alike = [one for one in gaps if not (one.low or 0.0) > 0.0]
     if len(alike) == 1:
@@ -61,35 +61,31 @@ def _find_gaps(case: Case, comparison: Comparison) -> list[Finding]:
     return [*found, *(one for one in gaps if one not in alike), *last]
 
 
-def _mark(comparison: Comparison) -> str:
-    return next(iter(comparison.decompositions.values()))._mark
-
-
-def _differences(case: Case, comparison: Comparison) -> Table:
+def _tabulate_differences(case: Case, comparison: Comparison) -> Table:
     order = comparison.ranking()
     pairs = list(combinations(order, 2)) if len(order) <= _ALL_PAIRS else [(order[0], other) for other in order[1:]]
     rows: list[tuple[Any, ...]] = []
     for better, worse in pairs:
         gap = comparison.difference(worse, better)
         words = f"{worse} − {better}"
-        rows.append((words, "loss", gap.risk, make_range(*gap_interval(gap, case.level))))
+        rows.append((words, "loss", gap.risk, Range(*find_gap_interval(gap, case.level))))
         for term, value in gap.terms.items():
             interval = gap._interval(term, case.level) if np.isfinite(value) else None
             muted = term in (*gap.first.muted, *gap.second.muted)
-            shown = None if interval is None else make_range(interval.low, interval.high)
+            shown = None if interval is None else Range(interval.low, interval.high)
             rows.append((words, term, None if muted else value, shown))
     columns = [
         ("pair", "difference", "text"), ("term", "of", "text"), ("value", "estimate", "signed"),
         ("interval", f"{write_percent(case.level)} interval", "signed"),
     ]  # fmt: skip
     note = "Paired: same rows, same folds. Each interval stands by itself."
-    mark, title = _mark(comparison), f"Paired differences of the {case.loss} loss and its terms"
+    mark, title = find_mark(comparison.decompositions), f"Paired differences of the {case.loss} loss and its terms"
     return make_table("differences-floored" if mark else "differences", write_title(title, mark), columns, rows, note)
 
 
-def _plane(case: Case) -> Block:
-    mark = next(iter(case.side_by_side.values()))._mark
-    forms = {name: one.resolution_form for name, one in case.side_by_side.items()}
+def _make_plane(case: Case) -> Block:
+    mark = find_mark(case.side_by_side)
+    forms = {name: result.resolution_form for name, result in case.side_by_side.items()}
     values = {term: np.array([form.terms[term] for form in forms.values()]) for term in ("reliability", "resolution")}
     risk = np.array([form.risk for form in forms.values()])
     first = next(iter(forms.values()))

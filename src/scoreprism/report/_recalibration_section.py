@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from scoreprism._document.model import Block, Figure, Section, Table, call_out, make_range, make_table
+from scoreprism._document.model import Block, Figure, Range, Section, Table, call_out, make_table
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_percent
 from scoreprism._maps.order import judge_order
@@ -28,22 +28,23 @@ _CORNER = 0.35
 _PLACES = np.array([0.01, 0.05, *(0.1 * i for i in range(1, 10)), 0.95, 0.99])
 
 
-def recalibration(case: Case) -> Section | None:
+def make_recalibration(case: Case) -> Section | None:
     """The third section: of models whose rows are known."""
     if not case.has_rows:
         return None
-    blocks: list[Block] = [gains_table(case)]
-    blocks += _choice_table(case) if len(case.models) <= _FEW_MODELS else []
-    told = [_find_map(model) for model in case.models.values()]
+    blocks: list[Block] = [_tabulate_gains(case)]
+    blocks += _tabulate_choice(case) if len(case.models) <= _FEW_MODELS else []
+    findings = [_find_map(model) for model in case.models.values()]
     for name, model in case.models.items():
         contradiction = getattr(model.map, "contradiction", None)
-        told += [] if contradiction is None else [contradiction.about(name) if len(case.models) > 1 else contradiction]
+        if contradiction is not None:
+            findings.append(contradiction.about(name) if len(case.models) > 1 else contradiction)
         failed = model.maps.failed.items()
-        told += [Finding("left_out", model=name, subject=one, facts={"reason": why}) for one, why in failed]
-    blocks += call_out(told)
-    changed = [m for m in case.models.values() if getattr(m.map, "selected_", m.map.name) != "identity"]
+        findings += [Finding("left_out", model=name, subject=map_, facts={"reason": why}) for map_, why in failed]
+    blocks += call_out(findings)
+    changed = [model for model in case.models.values() if model.map_name != "identity"]
     if case.binary and changed:
-        blocks.append(_picture(changed))
+        blocks.append(_make_picture(changed))
     return Section(
         "recalibration",
         SECTIONS["recalibration"],
@@ -65,7 +66,7 @@ def _find_gain(case: Case, model: RowSubject) -> Finding:
     return Finding("map_gain", model=model.name, subject=best, **about, facts=facts)
 
 
-def gains_table(case: Case) -> Table:
+def _tabulate_gains(case: Case) -> Table:
     """Losses before and after recalibration."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -78,8 +79,8 @@ def gains_table(case: Case) -> Table:
             tried = [name for name in tried if name in (*tried[:_BEST], model.maps.honest)]
         for name in tried:
             gains = [model.maps.of(name, loss) for loss in case.losses]
-            cells = (cell for gain in gains for cell in (gain.after, make_range(gain.low, gain.high, gain.gain)))
-            rows.append((case.label(model), _named(name), *cells))
+            cells = (cell for gain in gains for cell in (gain.after, Range(gain.low, gain.high, gain.gain)))
+            rows.append((case.label(model), _name_map(name), *cells))
     columns = [("model", "model", "text"), ("map", "map", "text")]
     for loss in case.losses:
         columns += [
@@ -92,12 +93,12 @@ def gains_table(case: Case) -> Table:
     return make_table("recalibration", "Losses before and after recalibration", columns, rows, f"{note}.")
 
 
-def _named(name: str) -> str:
+def _name_map(name: str) -> str:
     """What a map is called; the one that chooses, by what it does."""
     return CHOSEN if name == CHOOSER else name
 
 
-def _choice_table(case: Case) -> list[Table]:
+def _tabulate_choice(case: Case) -> list[Table]:
     """The candidates of the maps that are handed over, with their out-of-fold losses; none where maps were named."""
     rows: list[tuple[Any, ...]] = []
     for model in case.models.values():
@@ -125,10 +126,9 @@ def _choice_table(case: Case) -> list[Table]:
 def _find_map(model: RowSubject) -> Finding:
     """The map that is handed over, and what it does to the ranking."""
     fitted = model.map
-    name = getattr(fitted, "selected_", fitted.name)
     facts: dict[str, Any] = {"chosen": isinstance(fitted, SelectedCalibrator) and bool(fitted.losses_)}
-    about: dict[str, Any] = {"model": model.name, "subject": name}
-    if name == "identity":
+    about: dict[str, Any] = {"model": model.name, "subject": model.map_name}
+    if model.map_name == "identity":
         return Finding("map_chosen", **about, facts=facts)
     kept, ties = judge_order(fitted.map_, model.map_input)
     if model.k > 2:
@@ -140,13 +140,12 @@ def _find_map(model: RowSubject) -> Finding:
     return Finding("map_chosen", **about, facts={**facts, "effect": effect, "auc_before": before, "auc_after": after})
 
 
-def _curve(model: RowSubject) -> CalibrationMap:
-    name = getattr(model.map, "selected_", model.map.name)
-    return calibration_map(model.sample, None, calibrator=model.map, name=f"{model.name}: {name}")
+def _make_curve(model: RowSubject) -> CalibrationMap:
+    return calibration_map(model.sample, None, calibrator=model.map, name=f"{model.name}: {model.map_name}")
 
 
-def _picture(models: Sequence[RowSubject]) -> Figure:
-    maps = [_curve(model) for model in models]
+def _make_picture(models: Sequence[RowSubject]) -> Figure:
+    maps = [_make_curve(model) for model in models]
     rows = [
         (one.name, float(place), float(np.interp(place, one.x, one.y)))
         for one in maps

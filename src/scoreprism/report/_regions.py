@@ -31,8 +31,8 @@ class Region:
 
     words: str  # the rule
     rows: int  # rows in it that were not used to find it
-    calibrated: float  # mean recalibrated score, and event rate
-    observed: float  # mean recalibrated score, and event rate
+    calibrated: float  # mean recalibrated score
+    observed: float  # event rate
     std_error: float  # standard error of their difference
     pvalue: float  # two-sided, adjusted by Holm's method over the regions
 
@@ -63,10 +63,10 @@ def find_regions(model: RowSubject, features: FeatureBlock, seed: int) -> list[R
     n, groups = model.n, model.sample.groups
     if n < FEW:
         return []
-    table, conditions = readable(features.columns, feature_names(features.table))
+    table, conditions = make_readable(features.columns, name_features(features.table))
     residual = model.sample.y - model.calibrated
     weight = np.ones(n) if model.sample.weight is None else model.sample.weight
-    found = _half(n, groups, seed)
+    found = _draw_half(n, groups, seed)
     least = max(LEAST, n // 40)
     tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=least, random_state=0)
     tree.fit(table[found], residual[found], sample_weight=weight[found])
@@ -74,15 +74,19 @@ def find_regions(model: RowSubject, features: FeatureBlock, seed: int) -> list[R
         return []
     judged = np.flatnonzero(~found)
     leaf = tree.apply(table[judged])
-    rules = rules_of(tree.tree_, conditions)
+    rules = list_rules(tree.tree_, conditions)
     inside = {words: judged[leaf == node] for node, words in rules.items()}
-    regions = [_judge(model, rows, weight, words) for words, rows in inside.items() if _units(model, rows) >= UNITS]
+    regions = [
+        _judge_region(model, rows, weight, words)
+        for words, rows in inside.items()
+        if _count_units(model, rows) >= UNITS
+    ]
     adjusted = holm([region.pvalue for region in regions])
     settled = [replace(region, pvalue=p) for region, p in zip(regions, adjusted, strict=True)]
     return sorted(settled, key=lambda region: (region.pvalue, -abs(region.difference)))
 
 
-def _half(n: int, groups: NDArray[Any] | None, seed: int) -> NDArray[np.bool_]:
+def _draw_half(n: int, groups: NDArray[Any] | None, seed: int) -> NDArray[np.bool_]:
     """Half of the rows, or of the clusters."""
     rng = np.random.default_rng(seed)
     if groups is None:
@@ -90,7 +94,7 @@ def _half(n: int, groups: NDArray[Any] | None, seed: int) -> NDArray[np.bool_]:
     return np.asarray((rng.permutation(int(groups.max()) + 1) % 2 == 0)[groups])
 
 
-def _judge(model: RowSubject, rows: NDArray[Any], weight: FloatArray, words: str) -> Region:
+def _judge_region(model: RowSubject, rows: NDArray[Any], weight: FloatArray, words: str) -> Region:
     """Observed against expected, with the larger of the error that C foresees and that of the residuals."""
     from scipy.special import stdtr
 
@@ -107,40 +111,40 @@ def _judge(model: RowSubject, rows: NDArray[Any], weight: FloatArray, words: str
     return Region(words, rows.size, float(share @ c), float(share @ y), error, p)
 
 
-def _units(model: Any, rows: NDArray[Any]) -> int:
+def _count_units(model: RowSubject, rows: NDArray[Any]) -> int:
     """Rows, or clusters of them."""
     return int(rows.size if model.sample.groups is None else np.unique(model.sample.groups[rows]).size)
 
 
-def readable(columns: Sequence[NDArray[Any]], names: Sequence[str]) -> tuple[FloatArray, list[Condition]]:
+def make_readable(columns: Sequence[NDArray[Any]], names: Sequence[str]) -> tuple[FloatArray, list[Condition]]:
     """A table that a tree can split and people can read: numbers as they are, one column per category."""
     parts: list[FloatArray] = []
-    said: list[Condition] = []
+    conditions: list[Condition] = []
     for values, name in zip(columns, names, strict=True):
         if values.dtype.kind == "f":
             gone = np.isnan(values)
             middle = float(np.median(values[~gone])) if (~gone).any() else 0.0
             parts.append(np.where(gone, middle, values))
-            said.append(Condition(name))
+            conditions.append(Condition(name))
             if gone.any():
                 parts.append(gone.astype(np.float64))
-                said.append(Condition(name, missing=True))
+                conditions.append(Condition(name, missing=True))
             continue
         kind = Categorical.fit(values)
         for level in kind.levels[:1] if kind.contrast else kind.levels:
             parts.append((values == level).astype(np.float64))
-            said.append(Condition(name, category=str(level)))
-    return np.column_stack(parts), said
+            conditions.append(Condition(name, category=str(level)))
+    return np.column_stack(parts), conditions
 
 
-def rules_of(tree: Any, conditions: Sequence[Condition]) -> dict[int, str]:
+def list_rules(tree: Any, conditions: Sequence[Condition]) -> dict[int, str]:
     """The leaves of a tree, in words."""
     rules: dict[int, str] = {}
     paths: list[tuple[int, list[tuple[int, float, bool]]]] = [(0, [])]
     while paths:
         node, path = paths.pop()
         if tree.children_left[node] < 0:
-            rules[node] = _in_words(path, conditions)
+            rules[node] = _write_path(path, conditions)
             continue
         step = (int(tree.feature[node]), float(tree.threshold[node]))
         paths.append((int(tree.children_left[node]), [*path, (*step, True)]))
@@ -148,16 +152,16 @@ def rules_of(tree: Any, conditions: Sequence[Condition]) -> dict[int, str]:
     return rules
 
 
-def _in_words(path: Sequence[tuple[int, float, bool]], conditions: Sequence[Condition]) -> str:
+def _write_path(path: Sequence[tuple[int, float, bool]], conditions: Sequence[Condition]) -> str:
     """All steps of a path, those of one feature together."""
     by_feature: dict[str, list[tuple[Condition, float, bool]]] = {}
     for column, threshold, below in path:
         condition = conditions[column]
         by_feature.setdefault(condition.feature, []).append((condition, threshold, below))
-    return " and ".join(part for name, steps in by_feature.items() for part in _of_feature(name, steps))
+    return " and ".join(part for name, steps in by_feature.items() for part in _write_feature(name, steps))
 
 
-def _of_feature(name: str, steps: Sequence[tuple[Condition, float, bool]]) -> list[str]:
+def _write_feature(name: str, steps: Sequence[tuple[Condition, float, bool]]) -> list[str]:
     parts = []
     gone = [not below for condition, _, below in steps if condition.missing]
     if gone:
@@ -166,11 +170,11 @@ def _of_feature(name: str, steps: Sequence[tuple[Condition, float, bool]]) -> li
     low = max((t for t, below in numbers if not below), default=None)
     high = min((t for t, below in numbers if below), default=None)
     if low is not None and high is not None:
-        parts.append(f"{_number(low)} < {name} ≤ {_number(high)}")
+        parts.append(f"{_write_number(low)} < {name} ≤ {_write_number(high)}")
     elif high is not None:
-        parts.append(f"{name} ≤ {_number(high)}")
+        parts.append(f"{name} ≤ {_write_number(high)}")
     elif low is not None:
-        parts.append(f"{name} > {_number(low)}")
+        parts.append(f"{name} > {_write_number(low)}")
     chosen = [condition.category for condition, _, below in steps if condition.category is not None and not below]
     others = [condition.category for condition, _, below in steps if condition.category is not None and below]
     if chosen:
@@ -181,11 +185,11 @@ def _of_feature(name: str, steps: Sequence[tuple[Condition, float, bool]]) -> li
     return parts
 
 
-def _number(value: float) -> str:
+def _write_number(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def feature_names(X: Any) -> list[str]:
+def name_features(X: Any) -> list[str]:
     """Names of the columns of a frame; numbers for those of an array."""
     names = column_names(X)
     if names is not None:

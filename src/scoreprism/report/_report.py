@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from scoreprism._findings.sentences import explain_term
 from scoreprism._findings.wording import plural
 from scoreprism._parameters import described
 from scoreprism.exceptions import UnavailableError
+from scoreprism.report._pieces import make_comparable
 
 if TYPE_CHECKING:
     from scoreprism._findings.finding import Finding
@@ -39,10 +40,8 @@ SECTIONS = {
     "method": "Method and data",
 }
 
-#: Columns of the terms of a report.
-TERM_COLUMNS = (
-    "model", "loss", "term", "estimate", "std_error", "low", "high", "lower_bound", "upper_bound", "share", "muted",
-)  # fmt: skip
+#: What a report says of each term, in CSV and JSON.
+TERM_FACTS = ("estimate", "std_error", "low", "high", "lower_bound", "upper_bound", "share", "muted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ class Report(Document):
     Attributes
     ----------
     kind : str
-        What it is: "report", or the answer of a command; said in JSON.
+        "report", or the name of a command; written to JSON.
     title : str
         Report title.
     headline : str
@@ -137,6 +136,17 @@ class Report(Document):
             To be rendered.
         """
         return self
+
+    @property
+    def _level(self) -> float:
+        """Confidence level of its intervals and bounds."""
+        return float(self.settings.get("confidence_level", 0.95))
+
+    def _list_decompositions(self) -> Iterator[tuple[str, str, Decomposition]]:
+        """Model, loss and decomposition; of an infinite loss also the one at the floor."""
+        for model, result in self.models.items():
+            for loss, found in result.decompositions.items():
+                yield from ((model, name, shown) for name, shown in add_floored(loss, found).items())
 
     @property
     def _facts(self) -> list[str]:
@@ -183,19 +193,16 @@ class Report(Document):
             A row for each model and loss: rows, loss (``risk``), and each term with the ends of its interval, missing
             where there are none. An infinite loss has a second row, at the floor.
         """
-        level = self.settings.get("confidence_level", 0.95)
         lines: list[dict[str, Any]] = []
-        for model, result in self.models.items():
-            for name, found in result.decompositions.items():
-                for loss, one in beside(name, found).items():
-                    line: dict[str, Any] = {"model": model, "loss": loss, "n": one.n, "risk": one.risk}
-                    for term, estimate, _, low, high, *_ in term_rows(one, level):
-                        line |= {term: estimate, f"{term}_low": low, f"{term}_high": high}
-                    lines.append(line)
+        for model, loss, result in self._list_decompositions():
+            line: dict[str, Any] = {"model": model, "loss": loss, "n": result.n, "risk": result.risk}
+            for term, known in describe_terms(result, self._level).items():
+                line |= {term: known["estimate"], f"{term}_low": known["low"], f"{term}_high": known["high"]}
+            lines.append(line)
         keys = dict.fromkeys(key for line in lines for key in line)
         columns = {key: [line.get(key) for line in lines] for key in keys}
-        known = [one._backend for result in self.models.values() for one in result.decompositions.values()]
-        return make_frame(columns, backend or next(iter(known), None))
+        backends = (result._backend for _, _, result in self._list_decompositions())
+        return make_frame(columns, backend or next(backends, None))
 
     def plot(self, ax: Any = None, *, loss: str | None = None, **options: Any) -> DecompositionDisplay:
         """
@@ -219,10 +226,8 @@ class Report(Document):
 
         known = tuple(next(iter(self.models.values())).decompositions)
         chosen = known[0] if loss is None else parse_choice(loss, known, "loss")
-        found = {name: model.decompositions[chosen] for name, model in self.models.items()}
-        if not all(math.isfinite(one.risk) for one in found.values()):  # all at the floor, to be compared
-            found = {name: one.floored or one for name, one in found.items()}
-        return DecompositionDisplay(found).plot(ax, **options)
+        decompositions = {name: model.decompositions[chosen] for name, model in self.models.items()}
+        return DecompositionDisplay(make_comparable(decompositions)).plot(ax, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -235,15 +240,14 @@ class Report(Document):
         """
         from scoreprism._document.json_text import plain, plain_document
 
-        level = self.settings.get("confidence_level", 0.95)
-        found = plain_document(self)
-        sections = found.pop("sections")
-        models = {name: _plain_model(model, level) for name, model in self.models.items()}
-        return {**found, "models": plain(models), "sections": sections}
+        document = plain_document(self)
+        sections = document.pop("sections")
+        models = {name: _plain_model(model, self._level) for name, model in self.models.items()}
+        return {**document, "models": plain(models), "sections": sections}
 
     def to_json(self) -> str:
         """
-        The report as strict JSON: no NaN, sorted by nothing but the order of the report.
+        The report as strict JSON, without NaN, in the order of the report.
 
         Returns
         -------
@@ -265,15 +269,12 @@ class Report(Document):
         """
         from scoreprism._document.csv_text import csv_lines
 
-        level = self.settings.get("confidence_level", 0.95)
         rows = [
-            [model, loss, *row]
-            for model, result in self.models.items()
-            for name, found in result.decompositions.items()
-            for loss, decomposition in beside(name, found).items()
-            for row in term_rows(decomposition, level)
+            [model, loss, term, *known.values()]
+            for model, loss, result in self._list_decompositions()
+            for term, known in describe_terms(result, self._level).items()
         ]
-        return csv_lines(TERM_COLUMNS, rows)
+        return csv_lines(("model", "loss", "term", *TERM_FACTS), rows)
 
     def to_text(self, *, width: int = 100) -> str:
         """
@@ -350,7 +351,7 @@ class Report(Document):
         if max_reliability is not None:
             on = parse_choice(gate_on, ("estimate", "lower", "upper"), "gate_on")
             first = {name: next(iter(model.decompositions.values())) for name, model in self.models.items()}
-            failed += judge_reliability(first, max_reliability, on, self.settings.get("confidence_level", 0.95))
+            failed += judge_reliability(first, max_reliability, on, self._level)
         if max_pvalue is not None:
             tests = {name: model.tests["calibration"].pvalue for name, model in self.models.items()}
             small = [name for name, model in self.models.items() if select(model.findings, "not_material")]
@@ -369,38 +370,41 @@ class Report(Document):
 # ── terms as numbers ────────────────────────────────────────────────────────────────────────────────
 
 
-def beside(loss: str, found: Decomposition) -> dict[str, Decomposition]:
+def add_floored(loss: str, found: Decomposition) -> dict[str, Decomposition]:
     """A decomposition by its loss; where that is infinite, also the one at the floor."""
     twin = found._stand_in
     return {loss: found} if twin is None else {loss: found, f"{loss}, {twin._mark}": twin}
 
 
-def term_rows(result: Decomposition, level: float) -> list[list[Any]]:
-    """What is known of each term, as numbers."""
-    rows: list[list[Any]] = []
-    errors, finite = result.std_error, math.isfinite(result.risk) and result.risk != 0.0
+def describe_terms(result: Decomposition, level: float) -> dict[str, dict[str, Any]]:
+    """`TERM_FACTS` of each term; None where there is no such number."""
+    errors, is_divisible = result.std_error, math.isfinite(result.risk) and result.risk != 0.0
+    described_terms: dict[str, dict[str, Any]] = {}
     for term, value in result.terms.items():
-        interval = _try(result.interval, term, level)
-        two_sided = [None, None] if interval is None else [interval.low, interval.high]
-        bounds = [_try(bound, term, level) for bound in (result.lower_bound, result.upper_bound)]
-        one_sided = [None if bound is None else bound.value for bound in bounds]
+        interval, lower, upper = (
+            _try(ask, term, level) for ask in (result.interval, result.lower_bound, result.upper_bound)
+        )
         muted = term in result.muted
-        share = value / result.risk if finite and not muted else None
-        estimate, error = (None, None) if muted else (value, errors[term])
-        rows.append([term, *map(_known, (estimate, error, *two_sided, *one_sided, share)), muted])
-    return rows
+        numbers = (
+            None if muted else value,
+            None if muted else errors[term],
+            None if interval is None else interval.low,
+            None if interval is None else interval.high,
+            None if lower is None else lower.value,
+            None if upper is None else upper.value,
+            value / result.risk if is_divisible and not muted else None,
+        )
+        known = (None if number is None or math.isnan(number) else number for number in numbers)
+        described_terms[term] = dict(zip(TERM_FACTS, (*known, muted), strict=True))
+    return described_terms
 
 
 def _try(ask: Any, term: str, level: float) -> Any:
-    """An interval or a bound, or None where there is none to be had."""
+    """An interval or a bound, or None where there is none."""
     try:
         return ask(term, level)
     except UnavailableError:
         return None
-
-
-def _known(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
 
 
 def _plain_model(model: ModelResult, level: float) -> dict[str, Any]:
@@ -437,25 +441,21 @@ def _plain_map(fitted: Calibrator) -> dict[str, Any]:
 
 
 def _plain_loss(result: Decomposition, level: float) -> dict[str, Any]:
-    """What people read of a decomposition, as numbers, and the whole of it, which `from_json` reads."""
-    twin = result._stand_in
-    floored = {}
-    if twin is not None:
-        floored = {
-            "floored": {"floor": twin.floor, "moved": twin._moved, "risk": twin.risk, "terms": _terms(twin, level)}
-        }
-    return {
+    """The numbers that people read of a decomposition, and all of it, which `from_json` reads."""
+    plain_loss = {
         "loss": str(result.loss),
         "formula": result.loss.formula(result.n_classes),
         "risk": result.risk,
         "confidence_level": level,
-        "terms": _terms(result, level),
+        "terms": _plain_terms(result, level),
         "decomposition": json.loads(result.to_json()),
-        **floored,
     }
+    if (twin := result._stand_in) is not None:
+        terms = _plain_terms(twin, level)
+        plain_loss["floored"] = {"floor": twin.floor, "moved": twin._moved, "risk": twin.risk, "terms": terms}
+    return plain_loss
 
 
-def _terms(result: Decomposition, level: float) -> dict[str, Any]:
-    keys = [name for name in TERM_COLUMNS if name not in ("model", "loss", "term")]
-    known = {row[0]: dict(zip(keys, row[1:], strict=True)) for row in term_rows(result, level)}
-    return {name: line | {"reduced_by": explain_term(name)} for name, line in known.items()}
+def _plain_terms(result: Decomposition, level: float) -> dict[str, Any]:
+    known = describe_terms(result, level)
+    return {name: facts | {"reduced_by": explain_term(name)} for name, facts in known.items()}

@@ -94,15 +94,15 @@ class ScoreSums:
             own = np.clip(self.total / self.weight, self.low, self.high)
         return np.where(self.weight > 0.0, own, self.mean)
 
-    def merged(self, bins: IntArray) -> ScoreSums:
-        """ScoreSums put together, by the number of their bin."""
+    def merge(self, bins: IntArray) -> ScoreSums:
+        """Add up the cells of each bin, by the number of the bin of each cell."""
         starts = np.flatnonzero(np.diff(bins, prepend=-1))
 
-        def added(part: FloatArray) -> FloatArray:
+        def add_up(part: FloatArray) -> FloatArray:
             return np.asarray(np.add.reduceat(part, starts, axis=1))
 
         low, high = np.minimum.reduceat(self.low, starts, axis=1), np.maximum.reduceat(self.high, starts, axis=1)
-        n, w, w2, s = added(self.rows), added(self.weight), added(self.squares), added(self.total)
+        n, w, w2, s = add_up(self.rows), add_up(self.weight), add_up(self.squares), add_up(self.total)
         return ScoreSums(n, w, w2, s, low, high, self.exact and starts.size == bins.size)
 
     @property
@@ -126,7 +126,7 @@ class ScoreSums:
         if not (cells.exact and rows.size <= GRADES):
             middle = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
             bins = int(np.clip(rows.sum() // _OF_GRADE, 2, DECILES))
-            cells = cells.merged(np.minimum((middle * bins).astype(np.intp), bins - 1))
+            cells = cells.merge(np.minimum((middle * bins).astype(np.intp), bins - 1))
         rate, low, high = cells.rates(level)
         least, most, rows, mean = cells.low.min(axis=0), cells.high.max(axis=0), cells.rows.sum(axis=0), cells.mean
         return [
@@ -136,7 +136,7 @@ class ScoreSums:
 
     def curve(self, level: float, name: str) -> ReliabilityCurve:
         """Event rate by score in bins that can be read, with a pointwise confidence band."""
-        held = self if self.exact and self.rows.shape[1] <= GRADES else self.merged(_find_readable_bins(self))
+        held = self if self.exact and self.rows.shape[1] <= GRADES else self.merge(_find_readable_bins(self))
         rate, low, high = held.rates(level)
         weight, n = held.weight.sum(axis=0), int(self.rows.sum())
         return ReliabilityCurve(
@@ -147,11 +147,11 @@ class ScoreSums:
 
     def distribution(self, name: str) -> ScoreDistribution:
         """Histogram of scores; rows are spread evenly between the smallest and the largest score of their cell."""
-        fine = _FINE * (_RARER if _near_an_end(self) else 1)
+        fine = _FINE * (_RARER if _is_near_an_end(self) else 1)
         edges, weight = np.linspace(0.0, 1.0, fine + 1), self.weight / self.weight.sum()
         shares = []
         for y in (1, 0):
-            below = _below(edges[1:-1], self.low[y], self.high[y], weight[y])
+            below = _weigh_below(edges[1:-1], self.low[y], self.high[y], weight[y])
             shares.append(np.diff(np.concatenate([[0.0], below, [float(weight[y].sum())]])))
         events, others = (np.maximum(share, 0.0) for share in shares)
         return ScoreDistribution(
@@ -160,7 +160,7 @@ class ScoreSums:
 
     def metrics(self, level: float) -> MetricTable:
         """Summaries of calibration that sums can give; each with an interval from the sums themselves."""
-        made = (_ratio(self), _slope(self), _area(self))
+        made = (_find_ratio(self), _find_slope(self), _find_area(self))
         found = {one.name: one for one in made if one is not None}
         intervals = {name: one.interval(level) for name, one in found.items()}
         return MetricTable(tuple(found), None, found, intervals, int(self.rows.sum()), level, ())
@@ -190,13 +190,13 @@ def _find_readable_bins(cells: ScoreSums) -> IntArray:
     return bins
 
 
-def _near_an_end(cells: ScoreSums) -> bool:
+def _is_near_an_end(cells: ScoreSums) -> bool:
     """Whether 99 % of the rows have a score near 0, or near 1."""
     rows, mean = cells.rows.sum(axis=0), cells.mean
     return bool(max(rows[mean < _NEAR].sum(), rows[mean > 1.0 - _NEAR].sum()) >= 0.99 * rows.sum())
 
 
-def _below(edges: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray) -> FloatArray:
+def _weigh_below(edges: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray) -> FloatArray:
     """Weight below each edge."""
     upto = np.concatenate([[0.0], np.cumsum(weight)])
     whole = np.searchsorted(high, edges, side="left")  # cells that end below the edge
@@ -209,7 +209,7 @@ def _below(edges: FloatArray, low: FloatArray, high: FloatArray, weight: FloatAr
 # ── summaries ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _ratio(cells: ScoreSums) -> Estimate | None:
+def _find_ratio(cells: ScoreSums) -> Estimate | None:
     """Observed events by expected ones."""
     ratio, error = cells.ratio
     if np.isnan(ratio):
@@ -218,7 +218,7 @@ def _ratio(cells: ScoreSums) -> Estimate | None:
     return Estimate(ratio, name, how, Wald(ratio, error, "wald, from sums", low=0.0))
 
 
-def _slope(cells: ScoreSums) -> Estimate | None:
+def _find_slope(cells: ScoreSums) -> Estimate | None:
     """Slope of outcomes on the log-odds of the score; None where there is no finite one."""
     held = cells.weight.ravel() > 0.0
     y = np.repeat([0.0, 1.0], cells.weight.shape[1])[held]
@@ -239,7 +239,7 @@ def _slope(cells: ScoreSums) -> Estimate | None:
     return Estimate(slope, "calibration_slope", "logistic regression on log-odds of cells", inference)
 
 
-def _area(cells: ScoreSums) -> Estimate:
+def _find_area(cells: ScoreSums) -> Estimate:
     """Area under the ROC curve, scores of one cell taken as ties, with DeLong's standard error."""
     others, events = cells.weight / cells.weight.sum(axis=1, keepdims=True)
     below = np.cumsum(others) - 0.5 * others  # share of others that an event of the cell beats

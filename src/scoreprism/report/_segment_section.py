@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.labels import code_labels, sort_key
 from scoreprism._core.progress import track
-from scoreprism._document.model import Block, Callout, Figure, Section, Table, make_range, make_table
+from scoreprism._document.model import Block, Callout, Figure, Range, Section, Table, make_table
 from scoreprism._estimation.decompose_by import decompose_segments
 from scoreprism._findings.finding import Finding, of_severity
 from scoreprism._findings.wording import plural, write_percent, write_share
@@ -21,10 +21,10 @@ from scoreprism._kernels.holm import MARKED, holm_by_name
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism.decomposition import Decomposition, SegmentDecompositions
 from scoreprism.exceptions import InputError, ScoreprismError, ScoreprismWarning
-from scoreprism.report._pieces import draw_with, figure, write_title
+from scoreprism.report._pieces import draw_with, figure, find_mark, write_title
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._score_sums import ScoreSums
-from scoreprism.report._subject import Case, RowSubject, Subject, alpha_of
+from scoreprism.report._subject import Case, RowSubject, Subject
 from scoreprism.report._sum_subject import SumSubject
 from scoreprism.scale import Drift, ScaledDecomposition, Sums
 
@@ -79,7 +79,7 @@ class SegmentColumn:
 
 def find_columns(case: Case) -> dict[str, list[SegmentColumn]]:
     """Every column of segments, and the periods, of each model."""
-    return {name: list(_columns(case, model)) for name, model in case.models.items()}
+    return {name: list(_list_columns(case, model)) for name, model in case.models.items()}
 
 
 def attach(found: ScaledDecomposition, columns: Sequence[SegmentColumn]) -> ScaledDecomposition:
@@ -89,31 +89,30 @@ def attach(found: ScaledDecomposition, columns: Sequence[SegmentColumn]) -> Scal
     return replace(found, periods=periods[0] if periods else None, segments=groups[0] if len(groups) == 1 else None)
 
 
-def segments(case: Case, every: Mapping[str, Sequence[SegmentColumn]]) -> Section | None:
+def make_segments(case: Case, every: Mapping[str, Sequence[SegmentColumn]]) -> Section | None:
     """The sixth section: every model; the first ones in full, the rest in a table."""
     if not any(every.values()):
         return None
     lead: list[Finding] = []
-    blocks: list[Block] = [_overview(case, every)] if len(every) > 1 else []
+    blocks: list[Block] = [_tabulate_models(case, every)] if len(every) > 1 else []
     for number, (name, columns) in enumerate(list(every.items())[:_FULL]):
         lead += _find_lead(case, case.models[name], columns)
         blocks += _show(case, name, columns, number)
     return Section("segments", SECTIONS["segments"], tuple(lead), tuple(blocks))
 
 
-def _columns(case: Case, model: Subject) -> Iterator[SegmentColumn]:
+def _list_columns(case: Case, model: Subject) -> Iterator[SegmentColumn]:
     """Every column of segments, and the periods."""
     if isinstance(model, SumSubject):
         for sums in model.parts:
-            yield from (_of_sums(case, model, sums, column) for column in sums.settings.keys)
+            yield from (_decompose_sums(case, model, sums, column) for column in sums.settings.keys)
         return
-    assert isinstance(model, RowSubject)  # noqa: S101 - there are two kinds
     sample = model.sample
     for column, labels in sample.segments.items():
-        yield _of_rows(case, model, column, name_segments(labels, column))
+        yield _decompose_rows(case, model, column, name_segments(labels, column))
     if sample.time is not None:
-        what, labels = periods(sample.time)
-        yield _of_rows(case, model, "time", labels, what)
+        what, labels = find_periods(sample.time)
+        yield _decompose_rows(case, model, "time", labels, what)
 
 
 # ── what is found ───────────────────────────────────────────────────────────────────────────────────
@@ -150,12 +149,12 @@ def _find_lead(case: Case, model: Subject, columns: Sequence[SegmentColumn]) -> 
 def _list_worst(case: Case, columns: Sequence[SegmentColumn], pvalues: Mapping[tuple[str, Any], float]) -> list[str]:
     """Segments that are significantly miscalibrated, the largest reliability first."""
     names, results = {column.title: column.name for column in columns}, _list_results(columns)
-    wrong = [key for key, p in pvalues.items() if p <= alpha_of(case.level)]
+    wrong = [key for key, p in pvalues.items() if p <= case.alpha]
     wrong.sort(key=lambda key: -results[key].terms["reliability"])
     return [f"{names[title]} {str(segment).strip()}" for title, segment in wrong]
 
 
-def _overview(case: Case, every: Mapping[str, Sequence[SegmentColumn]]) -> Table:
+def _tabulate_models(case: Case, every: Mapping[str, Sequence[SegmentColumn]]) -> Table:
     """In how many segments each model is miscalibrated."""
     rows = []
     for name, columns in every.items():
@@ -181,28 +180,29 @@ def _show(case: Case, name: str, columns: Sequence[SegmentColumn], number: int) 
             continue
         key = f"{number + 1}-{place + 1}"
         title = f"{name} by {column.title}" if several else f"By {column.title}"
-        blocks.append(_segment_table(case, column, pvalues, f"segments-{key}", title))
+        blocks.append(_tabulate_segments(case, column, pvalues, f"segments-{key}", title))
         if column.is_time and len(column.found.decompositions) > 1:
             blocks += _show_drift(case, Drift.of(column.found, "first"), key, title)
         else:
-            blocks += _segment_figure(case, column, f"segments-figure-{key}", title)
+            blocks += _make_bars(case, column, f"segments-figure-{key}", title)
     if columns and case.has_rows and not isinstance(case.cv, (int, np.integer)):
         blocks.append(Callout(Finding("approximated", facts={"folds": 5})))
     return blocks
 
 
-def _segment_table(case: Case, column: SegmentColumn, pvalues: Mapping[Any, float], key: str, title: str) -> Table:
+def _tabulate_segments(case: Case, column: SegmentColumn, pvalues: Mapping[Any, float], key: str, title: str) -> Table:
     """A line per segment: how many rows and events, which way predictions are off, and the terms."""
     assert column.found is not None  # noqa: S101 - asked for before
     found = column.found
-    shown, mark = found.floored or found, _mark(found)
+    shown = found.floored or found
+    mark = find_mark(shown.decompositions)
     rows: list[tuple[Any, ...]] = []
     for segment, result in shown.decompositions.items():
         rates = column.rates.get(segment)
         direction = (None,) * 4 if rates is None else (
-            rates.observed, rates.expected, make_range(rates.low, rates.high, rates.ratio), rates.direction
+            rates.observed, rates.expected, Range(rates.low, rates.high, rates.ratio), rates.direction
         )  # fmt: skip
-        known = make_range(*result._known("reliability", case.level), result.terms["reliability"])
+        known = Range(*result._known("reliability", case.level), result.terms["reliability"])
         others = [result._shown_term(name, case.level) for name in found.names[1:-1]]
         losses, p = (found[segment].risk, result.risk if mark else None), pvalues[column.title, segment]
         rows.append((str(segment).strip(), result.n, *direction, *losses, known, p, *others))
@@ -221,44 +221,36 @@ def _segment_table(case: Case, column: SegmentColumn, pvalues: Mapping[Any, floa
     return make_table(key, title, columns, rows, note)
 
 
-def _mark(found: SegmentDecompositions) -> str:
-    """What is said with segments that are judged at a floor; empty where none is infinite."""
-    twins = found.floored
-    return "" if twins is None else next(iter(twins.decompositions.values()))._mark
-
-
-def _segment_figure(case: Case, column: SegmentColumn, key: str, title: str) -> list[Block]:
+def _make_bars(case: Case, column: SegmentColumn, key: str, title: str) -> list[Block]:
     """What can be reduced in each segment, as bars."""
     assert column.found is not None  # noqa: S101 - asked for before
-    shown, mark, names = column.found.floored or column.found, _mark(column.found), column.found.names
+    shown = column.found.floored or column.found
     if not all(math.isfinite(result.risk) for result in shown.decompositions.values()):
         return []
-    draw = draw_with(shown, confidence_level=case.level, terms=names[:-1])
+    draw = draw_with(shown, confidence_level=case.level, terms=shown.names[:-1])
     described = (
         f"The reducible parts of the {case.loss} loss in {plural(len(shown), 'segment')}, each with its own maps."
     )
-    title = write_title(f"What could be removed: {title}", mark)
+    title = write_title(f"What could be removed: {title}", find_mark(shown.decompositions))
     return [figure(key, title, described, draw, size=(4.7, 1.4 + 0.34 * len(shown)))]
 
 
 def _show_drift(case: Case, drift: Drift, key: str, title: str) -> list[Block]:
     """Changes from period to period, and what they say; at the floor, where the loss of some is infinite."""
     drift = drift.floored or drift
-    mark = next(iter(drift.periods.decompositions.values()))._mark
+    mark = find_mark(drift.periods.decompositions)
     rows: list[tuple[Any, ...]] = []
     for after, before in drift.pairs:
         changes = [drift.change(name, after) for name in drift.names]
         known = [drift.interval(name, after, case.level) for name in drift.names]
-        cells = [
-            make_range(i.low, i.high, c) if math.isfinite(c) else None for i, c in zip(known, changes, strict=True)
-        ]
+        cells = [Range(i.low, i.high, c) if math.isfinite(c) else None for i, c in zip(known, changes, strict=True)]
         rows.append((str(after), str(before), *cells))
     columns = [("period", "period", "text"), ("baseline", "baseline", "text")]
     columns += [(name, name, "signed") for name in drift.names]
     note = f"Change of each term with its {write_percent(case.level)} interval, each by itself."
     heading = write_title(f"Changes of the terms of the {case.loss} loss", mark)
     table = make_table(f"drift-{key}", heading, columns, rows, note)
-    return [_drift_figure(case, drift, table, key, title, mark), Callout(_find_change(drift))]
+    return [_make_drift_figure(case, drift, table, key, title, mark), Callout(_find_change(drift))]
 
 
 def _find_change(drift: Drift) -> Finding:
@@ -270,7 +262,7 @@ def _find_change(drift: Drift) -> Finding:
     return Finding("changed", term=term, n=len(drift.pairs), facts=facts)
 
 
-def _drift_figure(case: Case, drift: Drift, changes: Table, key: str, title: str, mark: str) -> Figure | Table:
+def _make_drift_figure(case: Case, drift: Drift, changes: Table, key: str, title: str, mark: str) -> Figure | Table:
     """Terms over time, as lines, and their changes behind it; these alone where a loss is infinite."""
     if not all(math.isfinite(d.risk) for d in drift.periods.decompositions.values()):
         return changes
@@ -285,7 +277,7 @@ def _drift_figure(case: Case, drift: Drift, changes: Table, key: str, title: str
 # ── from rows ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_rows(case: Case, model: RowSubject, column: str, labels: NDArray[Any], every: str = "") -> SegmentColumn:
+def _decompose_rows(case: Case, model: RowSubject, column: str, labels: NDArray[Any], every: str = "") -> SegmentColumn:
     """Segments that are large enough, decomposed; and what was left out. Periods are `every` long."""
     about = column, f"{column}, in {every}" if every else column, bool(every)
     names, codes = np.unique(labels, return_inverse=True)
@@ -354,7 +346,7 @@ def choose_segments(
 # ── from sums ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_sums(case: Case, model: SumSubject, sums: Sums, column: str) -> SegmentColumn:
+def _decompose_sums(case: Case, model: SumSubject, sums: Sums, column: str) -> SegmentColumn:
     """Segments of one column that are large enough, by maps of their own; and what was left out."""
     settings = sums.settings
     is_time = column == settings.time
@@ -362,7 +354,7 @@ def _of_sums(case: Case, model: SumSubject, sums: Sums, column: str) -> SegmentC
     labels, codes = _code_segments(sums, column)
     rows = np.stack([np.bincount(codes, sums.table["n"] * (sums.table["y"] == y), len(labels)) for y in (0, 1)])
     last = MOST_PERIODS if is_time else None
-    chosen, left_out = choose_segments([_name(label) for label in labels], rows, column, last=last)
+    chosen, left_out = choose_segments([_name_segment(label) for label in labels], rows, column, last=last)
     found: dict[Any, ScaledDecomposition] = {}
     rates: dict[Any, Rates] = {}
     skipped: dict[Any, str] = {}
@@ -395,7 +387,7 @@ def _code_segments(sums: Sums, column: str) -> tuple[list[Any], Any]:
     return labels, by_segment[sums.table["segment"].astype(np.intp)]
 
 
-def _name(label: Any) -> str:
+def _name_segment(label: Any) -> str:
     return MISSING if label is None else str(label)
 
 
@@ -424,10 +416,10 @@ _CALENDAR: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
 }
 
 
-def periods(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+def find_periods(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     """The period of each row."""
     if time.dtype.kind == "M":
-        return _calendar(time)
+        return _choose_calendar(time)
     if np.unique(time).size <= MOST or time.dtype.kind not in "iuf":
         return "periods", name_segments(time, "time")
     cuts = np.quantile(time, np.arange(1, 10) / 10, method="inverted_cdf")
@@ -439,14 +431,15 @@ def periods(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     return "ranges of equal size", np.array(names)[part]
 
 
-def _calendar(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+def _choose_calendar(time: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+    """The finest periods that are few and large enough, else the coarsest of which there are several."""
     best = None
-    for what, labelled in _CALENDAR.items():
-        labels = labelled(time)
+    for what, label_moments in _CALENDAR.items():
+        labels = label_moments(time)
         _, counts = np.unique(labels, return_counts=True)
         if counts.size == 1:
             break  # coarser ones are one period too
-        best = (what, labels)
+        best = what, labels
         if counts.size <= MOST and np.median(counts) >= _ENOUGH:
             break
     return best if best is not None else ("days", _CALENDAR["days"](time))

@@ -1,4 +1,4 @@
-"""What a report is about: models with their laws, fitted once, and everything that sections ask of them."""
+"""The models of a report, whose laws are fitted once, and everything that sections ask of them."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from scoreprism.inference import TestResult, calibration_test, grouping_test
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
 from scoreprism.report._map_trials import CHOOSER, MapTable, judge_maps
+from scoreprism.report._pieces import make_comparable
 from scoreprism.report._score_sums import EDGE, ScoreSums
 
 if TYPE_CHECKING:
@@ -65,16 +66,16 @@ FEW_DRAWS = ((SOME, 100), (MANY, 250))
 
 
 class BaseSubject:
-    """What models have in common, judged by rows or by sums over them."""
+    """What a model judged by its rows and one judged by sums have in common."""
 
     name: str
     decompositions: Mapping[str, Decomposition]  # one per loss
     findings: tuple[Finding, ...]  # what was warned of on the way
-    level: float  # confidence level
+    level: float  # confidence level of its intervals
 
     @property
     def main(self) -> Decomposition:
-        """That of the first loss."""
+        """The decomposition of the first loss."""
         return next(iter(self.decompositions.values()))
 
     def basis(self, loss: str) -> Decomposition:
@@ -92,7 +93,7 @@ class Case:
     """Models of the same rows, and how they are judged."""
 
     models: Mapping[str, Any]  # subjects by name, at least one: all with rows, or all from sums
-    losses: dict[str, ProperLoss]  # the first is the one that single-loss sections speak of
+    losses: dict[str, ProperLoss]  # sections about one loss are about the first
     level: float  # confidence level
     seed: int  # seed of everything random
     min_gain: float = MIN_GAIN  # share of the loss below which a gain is not worth a change
@@ -112,16 +113,13 @@ class Case:
 
     @property
     def loss(self) -> str:
-        """The loss that single-loss sections speak of."""
+        """The loss of sections about one loss."""
         return next(iter(self.losses))
 
     @property
     def side_by_side(self) -> dict[str, Decomposition]:
         """Decompositions by the first loss, to be drawn together: all at the floor, where one is infinite."""
-        found = {name: model.decompositions[self.loss] for name, model in self.models.items()}
-        if all(math.isfinite(one.risk) for one in found.values()):
-            return found
-        return {name: one.floored or one for name, one in found.items()}
+        return make_comparable({name: model.decompositions[self.loss] for name, model in self.models.items()})
 
     @property
     def binary(self) -> bool:
@@ -132,6 +130,11 @@ class Case:
     def has_rows(self) -> bool:
         """Whether losses of several models are known row by row, so that their difference has an interval."""
         return self.sample is not None
+
+    @property
+    def alpha(self) -> float:
+        """The error that the confidence level leaves, without the dust of the subtraction."""
+        return round(1.0 - self.level, 12)
 
     @cached_property
     def pvalues(self) -> dict[str, dict[str, float]]:
@@ -156,7 +159,7 @@ class Case:
 
     def is_refuted(self, model: Subject) -> bool:
         """Whether the test of calibration rejects."""
-        return bool(self.pvalues["calibration"][model.name] <= alpha_of(self.level))
+        return bool(self.pvalues["calibration"][model.name] <= self.alpha)
 
     def is_miscalibrated(self, model: Subject) -> bool:
         """Whether miscalibration is shown, by the test or by the bound of its term."""
@@ -166,12 +169,12 @@ class Case:
         return self.is_refuted(model) or bound > 0.0
 
     def label(self, model: Subject) -> str | None:
-        """What the tables call a model; nothing, where it is the only one."""
+        """The name of a model in tables; None where it is the only one."""
         return model.name if len(self.models) > 1 else None
 
     @property
     def mark(self) -> str:
-        """What is said with numbers at the floor of the first loss; empty where none is infinite."""
+        """The note on numbers at the floor of the first loss; empty where none is infinite."""
         marks = (model.basis(self.loss)._mark for model in self.models.values())
         return next((mark for mark in marks if mark), "")
 
@@ -198,7 +201,7 @@ class RowSubject(BaseSubject):
 
     @cached_property
     def chain(self) -> Chain:
-        """The laws on the rows that are judged: all, unless splits of one's own leave some out."""
+        """The laws on the rows that are judged: all, unless the user's splits leave some out."""
         weight = self.whole.sample.weight
         return self.whole if weight is None or weight.all() else self.whole.take(np.flatnonzero(weight))
 
@@ -254,18 +257,18 @@ class RowSubject(BaseSubject):
 
     @cached_property
     def calibration(self) -> TestResult:
-        """Is it calibrated?"""
-        return calibration_of(self.sample, self.main, self.seed)
+        """The test of whether it is calibrated."""
+        return run_calibration_test(self.sample, self.main, self.seed)
 
     @cached_property
     def _grouping(self) -> tuple[TestResult | None, Finding | None]:
         if self.features is None:
             return None, None
-        return grouping_of(replace(self.sample, levels=(self.features,)), self.main, self.seed)
+        return run_grouping_test(replace(self.sample, levels=(self.features,)), self.main, self.seed)
 
     @property
     def grouping(self) -> TestResult | None:
-        """Do the features know more than the score? None without features, or too few rows."""
+        """The test of whether features add to the score; None without features, or with too few rows."""
         return self._grouping[0]
 
     @property
@@ -346,7 +349,7 @@ class RowSubject(BaseSubject):
 
     @cached_property
     def map(self) -> Calibrator:
-        """The map to deploy, fitted on all rows; of two classes, 1 is the one that scores speak of."""
+        """The map to deploy, fitted on all rows; of two classes, 1 is the one that scores are probabilities of."""
         classes = self.sample.classes
         labels = self.sample.y if classes is None or self.k == 2 else classes[self.sample.y]
         wanted = self.maps.honest if self.maps_asked else CHOOSER
@@ -354,7 +357,7 @@ class RowSubject(BaseSubject):
         chosen: Calibrator = next(one for one in asked if one.name == wanted)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ContradictedOrderWarning)  # the section says it
-            warnings.simplefilter("ignore", ScoreOrderWarning)  # said of the sample, by the names of its labels
+            warnings.simplefilter("ignore", ScoreOrderWarning)  # issued for the sample, with the names of its labels
             chosen.fit(self.map_input, labels, sample_weight=self.sample.weight)
         if classes is not None and self.k == 2 and chosen.provenance_ is not None:
             named = tuple(str(label) for label in classes.tolist())  # what the codes 0 and 1 stand for
@@ -362,8 +365,13 @@ class RowSubject(BaseSubject):
         return chosen
 
     @property
+    def map_name(self) -> str:
+        """The name of the map to deploy; of one that chooses, that of its choice."""
+        return str(getattr(self.map, "selected_", self.map.name))
+
+    @property
     def map_input(self) -> FloatArray:
-        """The prediction as the map takes it: its columns stand as labels sort, those of the model as in the file."""
+        """The prediction with its columns in the order of sorted labels, as maps take it."""
         classes = self.sample.classes
         return self.law if classes is None or self.k == 2 else self.law[:, np.argsort(classes, kind="stable")]
 
@@ -385,10 +393,10 @@ def fit_subject(
     level: float,
     seed: int,
     maps: tuple[str | Calibrator, ...] = (),
-    heard: tuple[Finding, ...] = (),
+    before: tuple[Finding, ...] = (),
 ) -> RowSubject:
-    """Fit the laws of one model; what is warned of is kept for the reader of the report."""
-    with collect_findings() as said:
+    """Fit the laws of one model; its warnings, and those from `before`, are kept for the reader of the report."""
+    with collect_findings() as warned:
         score_law, fitted = fit.fit_score(losses.values(), clip, floors)
         chain = fitted.link(score_law, fitted.fit_levels(score_law))
         found = decompose_each(chain, losses, "debiased", clip)
@@ -396,8 +404,8 @@ def fit_subject(
     if many:
         fitted.__dict__.pop("cells", None)  # made again when they are asked for
         found = {name: drop_arrays(one) for name, one in found.items()}
-    known = (*heard, *(one for one in said if one not in heard))
-    return RowSubject(fit.sample.name, chain, None if many else score_law, found, known, level, seed, losses, maps)
+    findings = (*before, *(one for one in warned if one not in before))
+    return RowSubject(fit.sample.name, chain, None if many else score_law, found, findings, level, seed, losses, maps)
 
 
 def drop_arrays(found: Decomposition) -> Decomposition:
@@ -413,11 +421,6 @@ def _without_rows(found: Decomposition) -> Decomposition:
 # ── tests: exact ones where they can be had, else bounds ─────────────────────────────────────────────
 
 
-def alpha_of(level: float) -> float:
-    """The error that a confidence level leaves, without the dust of the subtraction."""
-    return round(1.0 - level, 12)
-
-
 def from_bound(result: Decomposition, term: str, method: str) -> TestResult:
     """The statistic behind the lower bound of a term, as a test that it is 0."""
     if term == result.names[0] and result.risk == math.inf:
@@ -429,38 +432,45 @@ def from_bound(result: Decomposition, term: str, method: str) -> TestResult:
     return TestResult(z, inference.pvalue(), method, f"the {term} term is 0", result.n, 0, about=about)
 
 
-def calibration_of(sample: Sample, result: Decomposition, seed: int) -> TestResult:
+def run_calibration_test(sample: Sample, result: Decomposition, seed: int) -> TestResult:
     """Is a score calibrated? An exact test of few rows, one of cells for many, a robust bound for clusters."""
     if sample.groups is not None:  # draws of rows would take them as independent
         return from_bound(result, "reliability", "cluster-robust bound")
     if sample.n <= SOME:
         return calibration_test(sample, n_resamples=999 if sample.n <= MANY else _FEW_DRAWS, random_state=seed)
-    bound = from_bound(result, "reliability", "bound")
     classical = calibration_test(sample, method="spiegelhalter")
-    parts = {test.method: {"statistic": test.statistic, "pvalue": test.pvalue} for test in (bound, classical)}
-    return of_many(parts, result if result.n_classes == 2 else None, bound.n)
+    return run_test_of_many(result, classical.statistic, classical.pvalue)
 
 
 #: What the test of cells is called, and how often it draws outcomes.
 OF_CELLS, _DRAWS_OF_CELLS = "min-p of cells", 399
 
 
-def of_many(parts: dict[str, dict[str, float]], result: Decomposition | None, n: int) -> TestResult:
-    """The test of rows that are too many to draw the outcome of each: of cells, or several bounds, adjusted."""
-    words = "P(Y | S) = S: outcomes are drawn from the scores"
+def run_test_of_many(result: Decomposition, statistic: float, pvalue: float) -> TestResult:
+    """
+    The test of rows that are too many to draw the outcome of each: of cells, or else the smaller of two p-values.
+
+    These are the bound of the reliability and Spiegelhalter's test, whose statistic and p-value are passed.
+    """
+    bound = from_bound(result, "reliability", "bound")
+    parts = {
+        "bound": {"statistic": bound.statistic, "pvalue": bound.pvalue},
+        "spiegelhalter": {"statistic": statistic, "pvalue": pvalue},
+    }
+    words, n = "P(Y | S) = S: outcomes are drawn from the scores", result.n
     known = [part["pvalue"] for part in parts.values() if not math.isnan(part["pvalue"])]
     smallest = min(known, default=math.nan)
     adjusted = min(len(known) * smallest, 1.0) if known else smallest
-    cells = None if result is None else result.calibration_pvalue
+    cells = result.calibration_pvalue if result.n_classes == 2 else None
     if cells is None or math.isnan(cells):
         return TestResult(smallest, adjusted, "bound or spiegelhalter", words, n, 0, parts)
-    parts = parts | {OF_CELLS: {"statistic": math.nan, "pvalue": cells}}
+    parts[OF_CELLS] = {"statistic": math.nan, "pvalue": cells}
     if cells <= 1.0 / (_DRAWS_OF_CELLS + 1.0) and adjusted < cells:  # no draw can say less; large-sample laws go on
         cells = adjusted
     return TestResult(cells, cells, OF_CELLS, words, n, _DRAWS_OF_CELLS, parts)
 
 
-def grouping_of(sample: Sample, result: Decomposition, seed: int) -> tuple[TestResult | None, Finding | None]:
+def run_grouping_test(sample: Sample, result: Decomposition, seed: int) -> tuple[TestResult | None, Finding | None]:
     """Do the features of a sample know more than its score? And where that cannot be tested, why."""
     clustered = sample.groups is not None
     if clustered or sample.n > MANY:

@@ -1,4 +1,4 @@
-"""One model of a report from sums: its decompositions, and what its cells tell."""
+"""One model of a report from sums: its decompositions, and what its cells show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scoreprism.inference import TestResult
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable
 from scoreprism.report._score_sums import ScoreSums
-from scoreprism.report._subject import BaseSubject, from_bound, of_many
+from scoreprism.report._subject import BaseSubject, run_test_of_many
 from scoreprism.scale import ScaledDecomposition, Sums
 
 
@@ -47,7 +47,7 @@ class SumSubject(BaseSubject):
 
     @property
     def labels(self) -> list[str]:
-        """The other class, and the one that scores speak of."""
+        """The other class, and the one that scores are probabilities of."""
         event = self.sums.settings.pos_label
         return ["0", "1"] if event is None else ["any other", str(event)]
 
@@ -90,21 +90,18 @@ class SumSubject(BaseSubject):
     @cached_property
     def calibration(self) -> TestResult:
         """The test of cells, as for rows that are too many to draw the outcome of each."""
-        bound = from_bound(self.main, "reliability", "bound")
         z = self.cells.spiegelhalter()
-        parts = {"bound": {"statistic": bound.statistic, "pvalue": bound.pvalue}}
-        parts["spiegelhalter"] = {"statistic": z, "pvalue": min(2.0 * tail(abs(z)), 1.0)}
-        return of_many(parts, self.main, bound.n)
+        return run_test_of_many(self.main, z, min(2.0 * tail(abs(z)), 1.0))
 
 
 def fit_sums(name: str, parts: tuple[Sums, ...], losses: dict[str, ProperLoss], level: float, seed: int) -> SumSubject:
-    """Fit the laws of one model to its sums; what is warned of is kept for the reader of the report."""
+    """Fit the laws of one model to its sums; warnings are kept for the reader of the report."""
     rows = {sums.n for sums in parts}
     if len(rows) > 1:
         refuse("sums of one model must be of the same rows", f"{sorted(rows)} rows", "Sum them again.")
-    with collect_findings() as said:
+    with collect_findings() as warned:
         whole = parts[0].pool()
         first, *others = losses.items()
         main: Any = whole.decompose(first[1], random_state=seed)
         found = {first[0]: main} | {name: main.chain.decompose(loss) for name, loss in others}
-    return SumSubject(name, found, tuple(said), level, parts)
+    return SumSubject(name, found, tuple(warned), level, parts)

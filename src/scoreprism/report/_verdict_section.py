@@ -5,27 +5,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from scoreprism._document.model import Block, Callout, Figure, Paragraph, Section, Table, make_range, make_table
+from scoreprism._document.model import Block, Callout, Figure, Paragraph, Range, Section, Table, make_table
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.sentences import DEFINITIONS, explain_term, say_step
 from scoreprism._findings.wording import enumerate_words, plural, write_amount, write_percent, write_pvalue, write_share
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays import DecompositionDisplay
-from scoreprism.report._judgement import behind, find_cautions, rank
-from scoreprism.report._pieces import draw_with, figure, known_cell, write_title
-from scoreprism.report._report import SECTIONS, beside
+from scoreprism.report._judgement import find_cautions, find_gap, rank_models
+from scoreprism.report._pieces import draw_with, figure, find_mark, known_cell, write_title
+from scoreprism.report._report import SECTIONS, add_floored
 from scoreprism.report._subject import Case, Subject
 
 
-def verdict(case: Case) -> Section:
+def make_verdict(case: Case) -> Section:
     """The first section."""
     several = len(case.models) > 1
     blocks: list[Block] = [Paragraph(_describe_data(case.first))]
     blocks += [Callout(one) for one in _find_actions(case)]
     blocks += [Callout(one) for one in find_cautions(case)]
-    blocks += [glance_table(case)] if several else []
-    blocks += [one for one in (_bars(case) if several else _waterfall(case),) if one is not None]
-    blocks += [terms_table(case), _glossary(case), Paragraph(_how_sure(case))]
+    blocks += [_tabulate_models(case)] if several else []
+    blocks += [one for one in (_make_bars(case) if several else _make_waterfall(case),) if one is not None]
+    blocks += [_tabulate_terms(case), _tabulate_meanings(case), Paragraph(_explain_confidence(case))]
     return Section("verdict", SECTIONS["verdict"], (), tuple(blocks))
 
 
@@ -47,15 +47,15 @@ def _describe_data(model: Subject) -> str:
     return f"{rows}, {plural(int(counts[1]), 'event')} ({write_share(counts[1] / counts.sum())})."
 
 
-def glance_table(case: Case) -> Table:
+def _tabulate_models(case: Case) -> Table:
     """All models in one line each, smallest loss first."""
-    order, mark = rank(case), case.mark
+    order, mark = rank_models(case), case.mark
     rows: list[tuple[Any, ...]] = []
     for model in order:
         found = model.decompositions[case.loss]
         floored = None if found.floored is None else found.floored.risk
         known = case.has_rows and model is not order[0] and math.isfinite(model.basis(case.loss).risk)
-        gap = make_range(*behind(case, order[0], model, floored=bool(mark))) if known else None
+        gap = Range(*find_gap(case, order[0], model, floored=bool(mark))) if known else None
         step = say_step(case.conclusions[model.name])
         rows.append((model.name, step, found.risk, floored, gap, case.pvalues["calibration"][model.name]))
     columns = [
@@ -70,13 +70,13 @@ def glance_table(case: Case) -> Table:
     return make_table("glance", f"All models at a glance ({case.loss} loss)", columns, rows, note)
 
 
-def terms_table(case: Case) -> Table:
+def _tabulate_terms(case: Case) -> Table:
     """The terms of all models and losses; of one model and one loss, a line for each term."""
     shown = [
         (case.label(model), loss, result)
         for model in case.models.values()
         for name, found in model.decompositions.items()
-        for loss, result in beside(name, found).items()
+        for loss, result in add_floored(name, found).items()
     ]
     names = case.first.decompositions[case.loss].names
     rows = [
@@ -98,26 +98,26 @@ def terms_table(case: Case) -> Table:
     return make_table("terms", "What the loss is made of", columns, rows, note)
 
 
-def _glossary(case: Case) -> Table:
+def _tabulate_meanings(case: Case) -> Table:
     names = case.first.decompositions[case.loss].names
     columns = [("term", "term", "text"), ("what", "what it is", "text"), ("by", "what reduces it", "text")]
     rows = [(name, DEFINITIONS.get(name, f"what is gained from {name}"), explain_term(name)) for name in names]
     return make_table("meaning", "What the terms mean", columns, rows)
 
 
-def _waterfall(case: Case) -> Figure | None:
+def _make_waterfall(case: Case) -> Figure | None:
     model = case.first
     result = model.basis(case.loss)
     if not math.isfinite(result.risk):
         return None
-    words = [f"{term} {_describe(result, term, case.level)}" for term in result.names]
+    words = [f"{term} {_describe_term(result, term, case.level)}" for term in result.names]
     described = f"The {result.loss} loss, {write_amount(result.risk, 4)}, is made of {enumerate_words(words)}."
     draw = draw_with(DecompositionDisplay(result), confidence_level=case.level, cut=True)
     title = write_title(f"What the {result.loss} loss of {model.name} is made of", result._mark)
     return figure("waterfall", title, described, draw, size=(4.7, 1.3 + 0.42 * len(result.names)))
 
 
-def _describe(result: Decomposition, term: str, level: float) -> str:
+def _describe_term(result: Decomposition, term: str, level: float) -> str:
     """An estimate and its share; where it is muted, the bound that is known."""
     if term not in result.muted:
         share = f" ({write_share(result.terms[term] / result.risk)})" if result.risk > 0.0 else ""
@@ -126,7 +126,7 @@ def _describe(result: Decomposition, term: str, level: float) -> str:
     return f"at least {write_amount(known.low)}" if math.isfinite(known.low) else f"at most {write_amount(known.high)}"
 
 
-def _bars(case: Case) -> Figure | None:
+def _make_bars(case: Case) -> Figure | None:
     """What can be reduced, model by model."""
     found = case.side_by_side
     if not all(math.isfinite(result.risk) for result in found.values()):
@@ -139,11 +139,11 @@ def _bars(case: Case) -> Figure | None:
         described += (
             f" Of {enumerate_words(list(muted))} only the lower bound is drawn: an estimate would be mostly noise."
         )
-    title = write_title("What could be removed from each loss", next(iter(found.values()))._mark)
+    title = write_title("What could be removed from each loss", find_mark(found))
     return figure("waterfall", title, described, draw, size=(4.8, 1.4 + 0.36 * len(found)))
 
 
-def _how_sure(case: Case) -> str:
+def _explain_confidence(case: Case) -> str:
     test = case.first.calibration
     how = "by drawing outcomes from the scores" if test.n_resamples else "by a large-sample approximation"
     sure = f"Test of calibration: {write_pvalue(test.pvalue)} ({test.method}, {how})."
@@ -151,5 +151,5 @@ def _how_sure(case: Case) -> str:
         sure = f"P-values are adjusted for the number of models by Holm's method ({test.method}, {how})."
     return (
         f"{sure} “At least” is a one-sided bound, “at most” the upper end of a two-sided interval, both at "
-        f"{write_percent(case.level)} confidence; terms are corrected for the noise of the fitted laws."
+        f"{write_percent(case.level)} confidence; terms are corrected for the noise of the fitted probabilities."
     )
