@@ -46,7 +46,7 @@ _SINGLE = ("target", "weight", "q", "latent", "time", "fold_column", "fold_key")
 
 def is_at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Whether a call is about sums: its options say so, or its files."""
-    asked = bool(given.get("sums")) or any(given.get(name) is not None for name in _OF_SUMS)
+    asked = bool(given["sums"]) or any(given.get(name) is not None for name in _OF_SUMS)  # diagnose saves no sums
     return asked or len(files) > 1 or any(map(_is_many, files))
 
 
@@ -297,5 +297,4 @@ def _find_typed() -> set[str]:
 
 def _spell_option(name: str) -> str:
     """An option as it is typed."""
-    known = {option.name: option.opts[0] for option in click.get_current_context().command.params}
-    return known.get(name, f"--{name.replace('_', '-')}")
+    return next(option.opts[0] for option in click.get_current_context().command.params if option.name == name)
