@@ -20,11 +20,11 @@ from scoreprism.datasets import CopulaLaw
 
 def examples() -> dict[str, tuple[Any, Any, Any]]:
     """Outcomes, scores and features by name."""
-    from scoreprism.cli._demo import SCORES, TARGET, example_predictions
+    from scoreprism.cli._demo import SCORES, TARGET, make_predictions
 
     X, y, _ = CopulaLaw(rho=0.0).sample(4000, random_state=0)
     found: dict[str, tuple[Any, Any, Any]] = {"README": (y, 1 / (1 + np.exp(3 - 6 * X[:, 0])), X)}
-    credit = example_predictions()
+    credit = make_predictions()
     for score in SCORES:
         found[f"demo, {score}"] = (credit[TARGET].to_numpy(), credit[score].to_numpy(), credit.drop(TARGET, *SCORES))
     return found

@@ -25,7 +25,6 @@ import scoreprism
 from scoreprism import Finding, TestResult
 from scoreprism.calibrators import CALIBRATORS, PlattCalibrator, from_json
 from scoreprism.cli import COMMANDS, _output, main
-from scoreprism.cli._apply_map import neutralise_formulas
 from scoreprism.exceptions import InfiniteLossWarning
 from scoreprism.losses import LOSSES
 from scoreprism.report import Callout, Document, ModelResult, Report, Section, make_report
@@ -81,6 +80,21 @@ def file(data, tmp_path, monkeypatch):
 
 ONE = ("--target", "y", "--score", "bold")
 TWO = (*ONE, "--score", "good")
+
+
+@pytest.fixture(scope="module")
+def saved(data, tmp_path_factory):
+    """What `recalibrate` saved for the score `bold`."""
+    scores, target = (tmp_path_factory.mktemp("map") / name for name in ("scores.csv", "map.json"))
+    data.write_csv(scores)
+    call("recalibrate", scores, *ONE, "--method", "platt", "--loss", "brier", "--save", target, "--quiet")
+    return target.read_bytes()
+
+
+@pytest.fixture
+def map_file(file, saved):
+    Path("map.json").write_bytes(saved)
+    return "map.json"
 
 
 # ── help, version, lists ────────────────────────────────────────────────────────────────────────────
@@ -616,9 +630,8 @@ def test_a_gate_on_an_infinite_reliability_fails(on):
 
 
 @pytest.mark.parametrize("way", ["plain", "dots", "link", "hard"])
-def test_force_does_not_replace_what_is_read(file, way):
-    call("recalibrate", file, *ONE, "--method", "platt", "--save", "map.json", "--quiet")
-    before = {path: Path(path).read_bytes() for path in (file, "map.json")}
+def test_force_does_not_replace_what_is_read(file, map_file, way):
+    before = {path: Path(path).read_bytes() for path in (file, map_file)}
     for path in before:
         other = {"plain": path, "dots": f"../{Path.cwd().name}/{path}"}.get(way, f"other-{path}")
         if way in ("link", "hard"):
@@ -643,12 +656,11 @@ def test_outputs_that_are_links_to_one_file(file):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_full_disk_says_to_make_room(file, ending):
-    call("recalibrate", file, *ONE, "--method", "platt", "--save", "map.json", "--quiet")
+def test_a_full_disk_says_to_make_room(map_file, ending):
     pl.concat([frame(seed=i) for i in range(20)]).write_csv("many.csv")
     code = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
     code += "from scoreprism.cli import main; main(sys.argv[1:])"
-    args = ["apply", "map.json", "many.csv", "--score", "bold", "-o", f"out.{ending}"]
+    args = ["apply", map_file, "many.csv", "--score", "bold", "-o", f"out.{ending}"]
     done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "File too large" in done.stderr  # what a limit on files says: EFBIG
@@ -671,7 +683,8 @@ def test_decimal_commas_stay_in_text(tmp_path, monkeypatch, data):
     assert Path("out.tsv").read_text().splitlines()[0] == "y\ts\ts_recalibrated"
 
 
-def test_numbers_in_any_writing_are_left_alone():
+def test_numbers_in_any_writing_are_left_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     kept = [
         "-",
         "+",
@@ -688,10 +701,15 @@ def test_numbers_in_any_writing_are_left_alone():
         "-1\u202f000",
     ]
     run = ["=1+1", "-1+cmd", "+A1", "@x", "-inf()", "-5%*A1", "--1", "\t=1"]
-    found, count = neutralise_formulas(pl.DataFrame({"a": kept + run}))
-    assert found["a"].to_list() == kept + [f"'{text}" for text in run]
-    assert count == len(run)
-    assert neutralise_formulas(pl.DataFrame({"-5%": ["a"], "=b": ["a"]}))[0].columns == ["-5%", "'=b"]
+    Path("map.json").write_text(PlattCalibrator().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]).to_json())
+    scores = np.linspace(0.2, 0.8, len(kept + run))
+    pl.DataFrame({"s": scores, "-5%": kept + run, "=b": "a"}).write_parquet("a.parquet")
+    told = call("apply", "map.json", "a.parquet", "--score", "s", "--any-score", "-o", "out.csv").stderr
+    assert f"{len(run)} cells get a leading apostrophe" in told
+    with Path("out.csv").open(newline="") as out:
+        head, *rows = csv.reader(out)
+    assert head == ["s", "-5%", "'=b", "s_recalibrated"]
+    assert [row[1] for row in rows] == kept + [f"'{text}" for text in run]
 
 
 # ── output ──────────────────────────────────────────────────────────────────────────────────────────
@@ -880,8 +898,9 @@ def test_hostile_names_of_maps_and_tests(name, hostile):
 
 def test_exit_codes_of_processes(file):
     assert process("export", "none.json", "--sql", code=2).stderr.startswith("error: CALIBRATOR must exist")
-    done = process("diagnose", file, *ONE, "--loss", "brier", "--max-reliability", "0", "--format", "json", code=1)
-    assert json.loads(done.stdout)["kind"] == "diagnosis"
+    gate = ("--method", "spiegelhalter", "--fail-if-miscalibrated")
+    done = process("test", file, *ONE, *gate, "--format", "json", code=1)
+    assert json.loads(done.stdout)["kind"] == "tests"
 
 
 BUG = """
@@ -932,10 +951,9 @@ main(sys.argv[1:])
 @pytest.mark.parametrize(
     ("sent", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
-def test_signals_while_writing_leave_the_old_file_and_nothing_else(sent, code, word, file):
-    call("recalibrate", file, *ONE, "--method", "platt", "--save", "map.json")
+def test_signals_while_writing_leave_the_old_file_and_nothing_else(sent, code, word, file, map_file):
     Path("out.csv").write_text("old")
-    args = ["apply", "map.json", file, "--score", "bold", "-o", "out.csv", "--force"]
+    args = ["apply", map_file, file, "--score", "bold", "-o", "out.csv", "--force"]
     running = subprocess.Popen(
         [sys.executable, "-c", SLOW, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -954,9 +972,8 @@ def test_signals_while_writing_leave_the_old_file_and_nothing_else(sent, code, w
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-def test_a_closed_pipe_ends_quietly(file):
-    call("recalibrate", file, *ONE, "--method", "isotonic", "--save", "map.json")
-    command = [sys.executable, "-m", "scoreprism", "export", "map.json", "--csv", "--points", "100000"]
+def test_a_closed_pipe_ends_quietly(map_file):
+    command = [sys.executable, "-m", "scoreprism", "export", map_file, "--csv", "--points", "100000"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     running.stdout.close()  # before anything is written
     with running.stderr:

@@ -19,7 +19,6 @@ import scoreprism
 from scoreprism import inference, metrics, scale
 from scoreprism.calibrators import CALIBRATORS
 from scoreprism.cli import _maps, _tests, main
-from scoreprism.cli._scale import is_at_scale
 from scoreprism.exceptions import InputError, ScoreOrderWarning
 from scoreprism.inference import CALIBRATION_TESTS, calibration_test
 from scoreprism.report import make_report
@@ -63,6 +62,14 @@ def rows(n=6000, seed=0):
 @pytest.fixture(scope="module")
 def table():
     return rows()
+
+
+@pytest.fixture(scope="module")
+def plain(table, tmp_path_factory):
+    """The terms of the table in one file."""
+    path = tmp_path_factory.mktemp("plain") / "a.parquet"
+    table.write_parquet(path)
+    return terms(answer(path, *ONE, "--engine", "polars"))
 
 
 @pytest.fixture
@@ -246,11 +253,11 @@ def test_sums_of_days_add_up_to_the_whole(data):
 
 
 def test_a_kept_sum_is_not_replaced_without_force(data):
-    args = ("report", "data", *ONE, "--save-sums", "sums.json", "-o", "r.html")
+    args = ("report", "data", *ONE, "--save-sums", "sums.json", "-o", "r.txt")
     Path("sums.json").write_text("mine")
     assert "must not exist yet" in call(*args, code=2).stderr
     assert Path("sums.json").read_text() == "mine"
-    assert not Path("r.html").exists()
+    assert not Path("r.txt").exists()
     call(*args, "--force")
     again = call("report", "--sums", "sums.json", "--save-sums", "sums.json", "--force", code=2)
     assert "an input file must not be overwritten" in again.stderr
@@ -332,15 +339,14 @@ def test_scores_that_rank_the_wrong_way_round(data, table):
 
 
 @pytest.mark.parametrize(("column", "label"), [("word", "yes"), ("flag", "True"), ("two", "2")])
-def test_labels_of_every_type(data, table, column, label):
+def test_labels_of_every_type(data, table, plain, column, label):
     y = table["y"]
     made = {"word": y.replace_strict({0: "no", 1: "yes"}), "flag": y == 1, "two": y + 1}
     for path in data.iterdir():
         path.unlink()
     table.with_columns(**made).write_parquet("data/a.parquet")
     found = answer("data", "--target", column, "--score", "p", "--pos-label", label)
-    table.write_parquet("data/a.parquet")
-    close(terms(found), terms(answer("data", *ONE)))
+    close(terms(found), plain)
 
 
 def test_bad_rows_leave_no_file(data, table):
@@ -532,11 +538,17 @@ def test_the_page_names_every_option():
 def test_when_a_call_is_at_scale(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("odd[1].csv").write_text("y,p\n")
-    assert not is_at_scale(["odd[1].csv"], {})
-    assert is_at_scale(["odd[12].csv"], {})
-    assert is_at_scale(["."], {})
-    assert not is_at_scale(["-"], {})
-    assert is_at_scale([], {"sums": ("a.json",)})
+    answers = {
+        ("odd[1].csv",): "FILE must have at least one row; got only a header in 'odd[1].csv'.",
+        ("odd[12].csv",): "a path must name files that exist; got 'odd[12].csv', which matches none.",
+        ("odd[1].csv", "odd[1].csv", "--groups", "g"): "--groups needs rows in memory",
+        (".", "--groups", "g"): "--groups needs rows in memory",
+        ("odd[1].csv", "--engine", "polars", "--groups", "g"): "--groups needs rows in memory",
+        ("-",): "FILE must not be empty; got 0 bytes in 'stdin'.",
+    }
+    for args, words in answers.items():
+        assert words in call("diagnose", *args, *ONE, code=2).stderr
+    assert "got 'a.json', which matches none." in call("diagnose", "--sums", "a.json", code=2).stderr
 
 
 # ── what a page says ────────────────────────────────────────────────────────────────────────────────

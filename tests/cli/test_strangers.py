@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +17,10 @@ import polars as pl
 import pytest
 
 from scoreprism import scale
-from scoreprism._core.parquet_pages import verify_pages
-from scoreprism._core.source_files import doubt_file
+from scoreprism._core import parquet_pages
 from scoreprism.cli import _demo, _sources
 from scoreprism.cli import _read_sample as reading
-from scoreprism.cli._read_sample import ReadOptions
-from scoreprism.cli._score_checks import find_score_like
+from scoreprism.cli._column_roles import ReadOptions
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
 from tests.cli.test_cli import call
 
@@ -123,9 +122,12 @@ def test_when_a_last_line_is_doubted(here, records, doubt):
     Path("a.csv").write_bytes(b"y,s\n" + records.encode())
     found = reading.read_table("a.csv", ReadOptions(scores=("s",)))
     told = f"{doubt[:1].upper()}{doubt[1:]}: is the file complete?"
-    assert found.doubts == ((told,) if doubt else ())
+    assert found.notes == ((told,) if doubt else ())
     # at scale only the tail of the file is read, and the words are the same
-    assert doubt_file("a.csv", "csv") == doubt
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scale.scan("a.csv")
+    assert [str(one.message) for one in caught] == ([f"'a.csv' may not be complete: {doubt}."] if doubt else [])
 
 
 def test_the_shortest_record_is_found_anywhere(here):
@@ -133,7 +135,7 @@ def test_the_shortest_record_is_found_anywhere(here):
     for last, doubted in (("1,0.5", False), ("1,0.", True)):
         Path("a.csv").write_text("\n".join([*lines, last]))
         found = reading.read_table("a.csv", ReadOptions(scores=("s",)))
-        assert bool(found.doubts) is doubted, last
+        assert bool(found.notes) is doubted, last
 
 
 def test_complete_files_without_a_line_end_are_rarely_doubted(here):
@@ -143,7 +145,7 @@ def test_complete_files_without_a_line_end_are_rarely_doubted(here):
     for _ in range(300):
         values = np.round(rng.random(50), 4)
         Path("a.csv").write_text("\n".join(["y,s", *(f"{i % 2},{value}" for i, value in enumerate(values))]))
-        doubted += bool(reading.read_table("a.csv", ReadOptions(scores=("s",))).doubts)
+        doubted += bool(reading.read_table("a.csv", ReadOptions(scores=("s",))).notes)
     assert doubted <= 300 * 2 / 50 + 4 * np.sqrt(300 * 2 / 50)
 
 
@@ -206,7 +208,7 @@ def parquet(here):
     """A Parquet file with checksums, one without, and one of which a bit is flipped in column p."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     y, q, x, _ = law(500)
-    table = pa.table({"y": y, "p": q, "x": x[:, 0], "id": np.arange(500)})
+    table = pa.table({"y": y, "p": q, "other": sharpened(q, 2), "x": x[:, 0], "id": np.arange(500)})
     how = {"use_dictionary": False, "compression": "none", "row_group_size": 200}
     pq.write_table(table, "whole.parquet", write_page_checksum=True, **how)
     pq.write_table(table, "plain.parquet", **how)
@@ -223,14 +225,12 @@ def test_a_flipped_bit_is_refused(parquet):
     other = parquet.read_table("bad.parquet")["p"].to_numpy() != parquet.read_table("whole.parquet")["p"].to_numpy()
     assert other.sum() == 1
     assert call("diagnose", "bad.parquet", *ONE, code=2).stderr == f"error: {WRONG.format(name='bad.parquet')}\n"
-    # only columns that are used are looked at
     Path("packed.parquet.gz").write_bytes(gzip.compress(Path("bad.parquet").read_bytes()))
     message = call("test", "packed.parquet.gz", *ONE, code=2).stderr
     assert message == f"error: {WRONG.format(name='packed.parquet.gz')}\n"
-    x = pl.read_parquet("bad.parquet").select(y="y", p=1 / (1 + (-pl.col("x")).exp()), x="x")
-    assert x.height == 500
-    with Path("bad.parquet").open("rb") as file:
-        assert str(verify_pages(file, "bad.parquet", ["y", "x"])) == "verified, 6 pages"
+    # only columns that are used are looked at
+    others = reading.read_sample("bad.parquet", ReadOptions("y", ("other",)))
+    assert others.origin.details["checksums"] == "verified, 6 pages"
 
 
 def test_what_was_verified_is_said(parquet):
@@ -259,12 +259,10 @@ def test_every_page_that_pyarrow_verifies_is_verified(parquet, how):
     rng = np.random.default_rng(0)
     words = [None if i % 9 == 0 else f"word {i % 13}" * 3 for i in range(300)]
     table = pa.table({"p": rng.random(300), "w": words, "l": [[1.5, 2.0]] * 300})
-    out = io.BytesIO()
-    parquet.write_table(table, out, write_page_checksum=True, **how)
-    found = verify_pages(out, "a", table.column_names)
-    assert (found.without, found.unread) == (0, "")
-    assert found.verified >= table.num_columns
-    content = out.getvalue()
+    parquet.write_table(table, "a.parquet", write_page_checksum=True, **how)
+    found = reading.read_table("a.parquet", ReadOptions(scores=("p",))).origin.details["checksums"]
+    assert int(re.fullmatch(r"verified, (\d+) pages", found)[1]) >= table.num_columns  # and none is without
+    content = Path("a.parquet").read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
     for place in rng.integers(4, len(content) - 8 - length, 25):
         bad = bytearray(content)
@@ -274,8 +272,10 @@ def test_every_page_that_pyarrow_verifies_is_verified(parquet, how):
             theirs = True
         except (OSError, pa.ArrowException) as error:
             theirs = "CRC" not in str(error)
+        Path("bad.parquet").write_bytes(bad)
         try:
-            ours = not verify_pages(io.BytesIO(bytes(bad)), "a").unread
+            scale.scan("bad.parquet", verify_checksums=True)
+            ours = True
         except InputError:
             ours = False
         assert theirs or not ours
@@ -324,17 +324,28 @@ def test_classes_at_scale_are_verified_too(here):
         scale.decompose("a.parquet", **options, verify_checksums=True)
 
 
-def test_a_footer_that_points_to_the_same_pages_again_and_again_costs_nothing(parquet, monkeypatch):
+def test_a_footer_that_points_to_the_same_pages_again_and_again_costs_nothing(parquet):
     """The bytes of a file are read once at most: a small file cannot ask for more."""
-    from scoreprism._core import parquet_pages as _parquet
-
     with Path("whole.parquet").open("rb") as file:
-        footer = _parquet.read_footer(file, "a")
-        many = _parquet.Footer(footer.rows, footer.sizes, footer.chunks[1:2] * 10_000)
-        monkeypatch.setattr(_parquet, "read_footer", lambda *_: many)
-        found = verify_pages(file, "a")
+        footer = parquet_pages.read_footer(file, "a")
+        many = replace(footer, chunks=footer.chunks[1:2] * 10_000)
+        found = parquet_pages.verify_pages(file, "a", footer=many)
     assert found.unread == "the pages of column 'p' have headers that cannot be read"
     assert found.verified * 200 * 8 < Path("whole.parquet").stat().st_size
+
+
+def test_the_footer_is_that_of_pyarrow(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"a": list(range(5000)), "b": ["x" * (i % 50) for i in range(5000)], "c": [[1], [2]] * 2500})
+    parquet.write_table(table, tmp_path / "a", row_group_size=1000, compression="gzip")
+    known = parquet.ParquetFile(tmp_path / "a").metadata
+    with (tmp_path / "a").open("rb") as file:
+        found = parquet_pages.read_footer(file, "a")
+    assert found.rows == known.num_rows
+    groups = [known.row_group(i) for i in range(known.num_row_groups)]
+    for column, name in enumerate("abc"):
+        assert found.sizes[name] == sum(group.column(column).total_uncompressed_size for group in groups)
 
 
 # ── several models, and columns that are other scores ───────────────────────────────────────────────
@@ -457,20 +468,21 @@ def test_scores_are_known_by_how_they_rank_too(models):
         ("other", "mine", 3.0, True),  # ranks as well, in the same order
     ],
 )
-def test_which_columns_look_like_scores(name, score, strength, left):
+def test_which_columns_look_like_scores(here, name, score, strength, left):
     y, q, x, rng = law(2000, seed=1)
     other = 1 / (1 + np.exp(-(strength * np.log(q / (1 - q)) + rng.normal(0, 1, y.size))))
-    columns = {name: pl.Series(other), "loan_amount": pl.Series(x[:, 0]), "flag": pl.Series(y.astype(float))}
-    assert find_score_like(columns, {score: q}, y == 1) == ([name] if left else [])
+    pl.DataFrame({"y": y, score: q, name: other, "loan_amount": x[:, 0], "flag": y}).write_parquet("a.parquet")
+    assert read_features("a.parquet", score)[0] == ([] if left else [name]) + ["loan_amount", "flag"]
 
 
-def test_a_feature_in_the_unit_interval_that_the_score_lacks_is_kept():
+def test_a_feature_in_the_unit_interval_that_the_score_lacks_is_kept(here):
     """Two uniform features rank alike; the score that knows the first only must not lose the second to a likeness."""
     rng = np.random.default_rng(0)
     x = rng.random((3000, 2))
     y = rng.random(3000) < 1 / (1 + np.exp(-4 * (x.sum(axis=1) - 1)))
     score = 1 / (1 + np.exp(-4 * (x[:, 0] - 0.5)))
-    assert find_score_like({"u": pl.Series(x[:, 1])}, {"s": score}, y) == []
+    pl.DataFrame({"y": y, "s": score, "u": x[:, 1]}).write_parquet("a.parquet")
+    assert read_features("a.parquet", "s") == (["u"], ())
 
 
 def test_explicit_features_that_are_scores(models):
@@ -679,21 +691,18 @@ def test_exact_zeros(here):
     assert (y[votes == 0] == 1).any()
     pl.DataFrame({"y": y, "votes": votes}).write_csv("votes.csv")
     args = ("votes.csv", "--target", "y", "--score", "votes")
-    found = call("diagnose", *args)
-    assert "∞" in found.stdout
+    assert "∞" in call("diagnose", *args, "--max-reliability", "10", "--quiet", code=1).stdout
     brier = diagnosed(*args)["models"]["votes"]["losses"]["brier"]
     assert brier["risk"] == pytest.approx(np.mean((votes - y) ** 2), rel=1e-9)
     # ten votes of a coin with chance q: (v − q)² is q (1 − q) / 10 in the mean, and P(Y | v) takes some of it back
     assert 0 < brier["terms"]["reliability"]["estimate"] < np.mean(q * (1 - q)) / 10 + 0.01
-    call("diagnose", *args, "--max-reliability", "10", "--quiet", code=1)
     call("diagnose", *args, "--loss", "brier", "--max-reliability", "10", "--quiet")
 
 
 def test_several_models(models):
     """p_true is the law itself, p_bold doubles its log-odds, p_noisy adds noise to them."""
-    found = call("compare", models, "--target", "y", "--models", "p_*")
-    assert "p_true has the smallest log loss" in found.stdout
     tables = json.loads(call("compare", models, "--target", "y", "--models", "p_*", "--format", "json").stdout)
+    assert "p_true has the smallest log loss" in tables["headline"]
     order = [row["model"] for row in tables["sections"][0]["tables"][0]["rows"]]
     assert order == ["p_true", "p_noisy", "p_bold"]
     text = call("test", models, "--target", "y", "--models", "p_*", "--method", "lr-platt").stdout

@@ -12,12 +12,9 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from scoreprism import Chain, Decomposition, Level, scale
-from scoreprism._core.strict_json import DEPTH, Reader
 from scoreprism.calibrators import from_json
 from scoreprism.exceptions import InputError
 from scoreprism.pipelines import pipeline_bootstrap
-
-READER = Reader("a list", "Write it again.", megabytes=1, values=1000)
 
 
 def refused(read, text):
@@ -26,14 +23,15 @@ def refused(read, text):
     return str(error.value)
 
 
+DEPTH = 48
 DEEP = f"must have at most {DEPTH} levels; got more lists or objects within one another"
 BAD = {
     "deep lists": ("[" * 900, DEEP),
     "deep objects": ('{"a":' * 600 + "1" + "}" * 600, DEEP),
     "deep after a text": ('["]]]]", ' + "[" * 60, DEEP),
     "deep after a quoted quote": (r'["\"", ' + "[" * 60, DEEP),
-    "long": ("0" * 1_000_001, "must have at most 1 MB; got 1 MB"),
-    "many": ("[" + "0," * 1000 + "0]", "must hold at most 1000 values; got about 1002"),
+    "long": ("0" * 64_000_001, "must have at most 64 MB; got 64 MB"),
+    "many": ("[" + "0," * 2_000_000 + "0]", "must hold at most 2000000 values; got about 2000002"),
     "repeated": ('[{"b": 1, "a": 1, "a": 2}]', "must not repeat a field; got 'a' twice"),
     "NaN": ("[NaN]", "must hold finite numbers; got NaN"),
     "-Infinity": ("[-Infinity]", "must hold finite numbers; got -Infinity"),
@@ -48,19 +46,22 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_refused(case):
     text, message = BAD[case]
-    assert refused(READER.read, text) == f"a list {message}. Write it again."
+    told = f"the JSON of a decomposition {message}. Pass the text that Decomposition.to_json() wrote."
+    assert refused(Decomposition.from_json, text) == told
 
 
 def test_long_integers_are_no_numbers():
-    assert refused(READER.read, "1" * 5000).startswith("a list must be JSON; got '1111")
+    assert refused(Decomposition.from_json, "1" * 5000).startswith("the JSON of a decomposition must be JSON; got '11")
 
 
 def test_what_is_read():
     deepest = "[" * DEPTH + "]" * DEPTH
-    assert READER.read(f'{{"a": {deepest[1:-1]}, "b": "[[{{"}}') == {"a": json.loads(deepest[1:-1]), "b": "[[{"}
-    assert READER.read('\ufeff["é"]'.encode()) == ["é"]
-    found = Reader("a list", "", nan=True).read("[NaN, -Infinity]")
-    assert np.array_equal(found, [np.nan, -np.inf], equal_nan=True)
+    assert "levels" not in refused(Decomposition.from_json, deepest)  # the deepest that is parsed
+    name = "[{" * DEPTH + 'é"\\'  # brackets in a text are not nested
+    d = Chain([0, 1], [Level("S", [0.2, 0.7]), Level(name, [0.1, 0.8])]).decompose("brier")
+    for text in (d.to_json(), f"\ufeff{d.to_json()}".encode()):
+        assert Decomposition.from_json(text).to_json() == d.to_json()
+        assert json.dumps(name)[1:-1] in json.dumps(json.loads(d.to_json()))
 
 
 def test_little_is_allocated_for_what_is_refused():
@@ -183,6 +184,7 @@ LINES = {
     "a word for a number": (changed(replicate="0"), "no numbered replicate"),
     "a list for a number": (changed(replicate=[]), "no numbered replicate"),
     "true": (changed(redrawn=True), "no numbered replicate"),
+    "NaN": (changed(redrawn=np.nan), "no numbered replicate"),  # which Python writes, and journals read
     "another shape": (lambda entry: {**entry, "shape": [len(entry["values"])]}, "values of shape (6,) instead of (2, 1, 3)"),
     "no shape": (changed(shape=None), "no shape"),
     "a negative length": (changed(shape=[-1]), "no shape"),

@@ -153,25 +153,23 @@ def _create(temporary: Path, target: Path) -> int | None:
         except FileExistsError:  # about to be removed, see below
             time.sleep(0.001)
             continue
-        locked = _lock(descriptor)
-        if (
-            locked is False or not os.fstat(descriptor).st_nlink
-        ):  # another process removed it as stale before it was locked
+        is_locked = lock_file(descriptor)
+        if is_locked is False or not os.fstat(descriptor).st_nlink:  # removed as stale before it was locked
             os.close(descriptor)
             continue
         old = _read_status(target)
         if old is not None and hasattr(os, "fchmod"):
             with suppress(OSError):  # a file system without rights
                 os.fchmod(descriptor, stat.S_IMODE(old.st_mode) | stat.S_IWUSR)
-        if locked:
+        if is_locked:
             return descriptor
         os.close(descriptor)  # Windows does not rename open files
         return None
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(temporary))
 
 
-def _lock(descriptor: int) -> bool | None:
-    """Lock a file; False if another process holds it, None where there are no locks."""
+def lock_file(descriptor: int) -> bool | None:
+    """Lock an open file until it is closed; False if another process holds the lock, None where there are no locks."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -202,7 +200,7 @@ def _remove(temporary: Path) -> bool:
     except OSError:  # gone meanwhile, or not ours
         return False
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or _lock(descriptor) is not True:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or lock_file(descriptor) is not True:
             return False
         temporary.unlink()
     except OSError:

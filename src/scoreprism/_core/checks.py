@@ -16,6 +16,9 @@ from scoreprism._findings.finding import Finding, announce
 from scoreprism._spelling import Marked, mark
 from scoreprism.exceptions import InputError
 
+#: Characters of somebody's text that a message shows.
+_LONGEST = 60
+
 
 def refuse(rule: str, got: str, remedy: Marked, kind: type[InputError] = InputError) -> NoReturn:
     """Raise with the three parts every message has; rule and remedy name arguments in backticks."""
@@ -26,6 +29,12 @@ def abbreviate(values: Iterable[object], most: int = 5) -> str:
     """Write the first few values for a message: ``1, 2, 3, …``."""
     items = [str(v) for v in values]
     return ", ".join(items[:most]) + (", …" if len(items) > most else "")
+
+
+def quote(value: object) -> str:
+    """Write a name or value from a file in quotes: control characters are escaped, and long texts are cut."""
+    text = str(value)
+    return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…")
 
 
 def write_plain(value: object) -> str:
@@ -57,7 +66,7 @@ def parse_choice(value: object, options: Iterable[str], name: str) -> str:
 
 def parse_number(value: object, name: str, rule: str, holds: Callable[[float], bool]) -> float:
     """Parse a real number that satisfies `holds`, which `rule` describes."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(f"{mark(name)} must be {rule}", repr(value), "Pass a number.")
     number = float(value)
     if not math.isfinite(number) or not holds(number):
@@ -102,7 +111,7 @@ def parse_random_state(value: object) -> np.random.Generator:
 
 def parse_count(value: object, name: str, least: int) -> int:
     """A whole number of at least `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         refuse(f"{mark(name)} must be a whole number of at least {least}", repr(value), "Pass an integer.")
     return int(value)
 

@@ -57,7 +57,7 @@ def unwrap(value: object) -> Unwrapped:
         raise InputError(
             f"scoreprism reads eager frames here; got a lazy {type(value).__name__}. Call .collect() first."
         )
-    return Unwrapped(value, None, None)
+    return Unwrapped(value)
 
 
 def columns_of(value: Any) -> list[Any] | None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
+from scoreprism._core.atomic_files import lock_file
 from scoreprism._core.strict_json import Reader
 from scoreprism.exceptions import InputError
 
@@ -65,18 +66,10 @@ class Journal:
 
     def _lock(self) -> None:
         """Lock the file for this run; the system releases the lock when the process ends."""
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if lock_file(self._file.fileno()) is False:
             rule = f"a {self.what} must be used by one run at a time"
             got = f"{str(self.path)!r}, in use by another process"
-            raise InputError(rule, got, "Wait for it, or use another path.") from None
-        except OSError:  # a file system without locks
-            return
+            raise InputError(rule, got, "Wait for it, or use another path.")
 
     def _read(self) -> None:
         self._file.seek(0)

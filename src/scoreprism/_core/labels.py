@@ -124,7 +124,7 @@ def parse_outcomes(
             remedy,
             LabelError,
         )
-    columns = _class_order(y_true, present, laws, pos_label, classes)
+    columns = _order_classes(y_true, present, laws, pos_label, classes)
     known = set(columns.tolist())
     missing = [label for label in present.tolist() if label not in known]
     if missing:
@@ -134,7 +134,7 @@ def parse_outcomes(
             "Correct the labels, `pos_label` or classes.",
             LabelError,
         )
-    final = columns if pos_label is None else _positive_last(columns, k, pos_label)
+    final = columns if pos_label is None else _put_positive_last(columns, k, pos_label)
     position = {label: code for code, label in enumerate(final.tolist())}
     recode = [position[label] for label in present.tolist()]
     if recode != list(range(len(recode))):
@@ -142,20 +142,20 @@ def parse_outcomes(
     return Outcomes(codes, final, [_find_column_order(law, columns, final) for law in laws])
 
 
-def _keys(names: Iterable[object], labels: NDArray[Any]) -> list[object]:
+def _make_comparable(names: Iterable[object], labels: NDArray[Any]) -> list[object]:
     """Make names comparable with labels: 1, 1.0, True and "1" are the same where labels are numbers."""
     numeric = all(isinstance(label, (bool, int, float)) for label in labels.tolist())
-    return [_number_in(name) if numeric else str(name) for name in names]
+    return [_read_number(name) if numeric else str(name) for name in names]
 
 
-def _number_in(name: object) -> object:
+def _read_number(name: object) -> object:
     try:
         return float({"True": 1.0, "False": 0.0}.get(name, name) if isinstance(name, str) else name)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return str(name)
 
 
-def _class_order(
+def _order_classes(
     y_true: ArrayLike,
     present: NDArray[Any],
     laws: Sequence[GivenLaw],
@@ -168,12 +168,12 @@ def _class_order(
         return _parse_classes(classes, k)
     if pos_label is None and any(law.values.ndim == 1 for law in laws):
         return _guess_free_columns(present, k, 1)
-    named = _columns_from_names(present, laws)
+    named = _order_by_names(present, laws)
     positional = [law.name for law in laws if law.values.ndim == 2 and not _has_label_names(law, present)]
     if named is not None and not positional:
         return named[1]
-    default = _default_columns(y_true, present, k, pos_label, positional)
-    if named is not None and _keys(named[1], present) != _keys(default, present):
+    default = _order_unnamed(y_true, present, k, pos_label, positional)
+    if named is not None and _make_comparable(named[1], present) != _make_comparable(default, present):
         refuse(
             "probabilities with and without column names must agree on the order of the classes",
             f"{_write_labels(named[1])} from {named[0]}, and no label names on {', '.join(positional)}",
@@ -183,7 +183,7 @@ def _class_order(
     return default
 
 
-def _default_columns(
+def _order_unnamed(
     y_true: ArrayLike, present: NDArray[Any], k: int, pos_label: object, positional: Sequence[str]
 ) -> NDArray[Any]:
     """The order of columns without names: an ordered categorical's, else sorted."""
@@ -191,22 +191,22 @@ def _default_columns(
     if categories is not None and len(categories) == k:
         return np.array(categories, dtype=object)
     if pos_label is not None and k == 2:
-        return _columns_from_pos_label(present, pos_label, positional)
+        return _order_by_pos_label(present, pos_label, positional)
     return _guess_free_columns(present, k, 2)
 
 
 def _has_label_names(law: GivenLaw, present: NDArray[Any]) -> bool:
     """Whether the columns of a law are named after the labels."""
-    names = _keys(law.columns or (), present)
-    return set(_keys(present.tolist(), present)) <= set(names) and len(set(names)) == n_classes(law.values)
+    names = _make_comparable(law.columns or (), present)
+    return set(_make_comparable(present.tolist(), present)) <= set(names) and len(set(names)) == n_classes(law.values)
 
 
-def _columns_from_names(present: NDArray[Any], laws: Sequence[GivenLaw]) -> tuple[str, NDArray[Any]] | None:
+def _order_by_names(present: NDArray[Any], laws: Sequence[GivenLaw]) -> tuple[str, NDArray[Any]] | None:
     """The first law whose columns are named after the labels, and the labels in that order."""
-    by_key = dict(zip(_keys(present.tolist(), present), present.tolist(), strict=True))
+    by_key = dict(zip(_make_comparable(present.tolist(), present), present.tolist(), strict=True))
     for law in laws:
         if law.values.ndim == 2 and _has_label_names(law, present):
-            keys = _keys(law.columns or (), present)
+            keys = _make_comparable(law.columns or (), present)
             absent = [_convert_like(present, key) for key in keys]
             labels = [by_key.get(key, other) for key, other in zip(keys, absent, strict=True)]
             return law.name, np.array(labels, dtype=object)
@@ -223,8 +223,8 @@ def _find_column_order(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]
     """Which column of a law belongs to each class; None if they are in place."""
     if law.values.ndim == 1 and law.columns is None:
         return None
-    wanted = _keys(final.tolist(), final)
-    names = _keys(law.columns or (), final)
+    wanted = _make_comparable(final.tolist(), final)
+    names = _make_comparable(law.columns or (), final)
     if law.values.ndim == 1:
         if len(names) == 1 and names[0] in wanted and names[0] != wanted[1]:
             refuse(
@@ -242,7 +242,7 @@ def _find_column_order(law: GivenLaw, columns: NDArray[Any], final: NDArray[Any]
             "Rename the columns, or pass .to_numpy().",
             LabelError,
         )
-    have = names if common else _keys(columns.tolist(), final)
+    have = names if common else _make_comparable(columns.tolist(), final)
     place = {label: column for column, label in enumerate(have)}
     order = [place[label] for label in wanted]
     return None if order == list(range(len(order))) else order
@@ -265,7 +265,7 @@ def _parse_classes(classes: ArrayLike, k: int) -> NDArray[Any]:
     return columns
 
 
-def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional: Sequence[str]) -> NDArray[Any]:
+def _order_by_pos_label(present: NDArray[Any], pos_label: object, positional: Sequence[str]) -> NDArray[Any]:
     """Two classes in sorted order, one of which is `pos_label`."""
     if np.ndim(pos_label) != 0:  # type: ignore[arg-type]
         refuse(
@@ -282,7 +282,7 @@ def _columns_from_pos_label(present: NDArray[Any], pos_label: object, positional
             "Pass one of these.",
             LabelError,
         )
-    standard = _standard_coding(present)
+    standard = _find_standard_coding(present)
     other = others[0] if others else next((v for v in standard or () if v != pos_label), None)
     if other is None:  # one label only, and it is the positive one: the other class never occurred
         if positional:
@@ -312,7 +312,7 @@ def _make_placeholder(label: object) -> object:
     return (not label) if isinstance(label, (bool, np.bool_)) else 0 if label != 0 else 1
 
 
-def _standard_coding(present: NDArray[Any]) -> tuple[object, object] | None:
+def _find_standard_coding(present: NDArray[Any]) -> tuple[object, object] | None:
     """The coding, {0, 1}, {−1, 1} or booleans, whose positive class is conventional."""
     if present.dtype.kind == "b":
         return (False, True)
@@ -326,7 +326,7 @@ def _standard_coding(present: NDArray[Any]) -> tuple[object, object] | None:
 def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any]:
     """Column labels where neither names nor options give them; refused where more than one order is possible."""
     if k == 2:
-        standard = _standard_coding(present)
+        standard = _find_standard_coding(present)
         if standard is not None:
             return np.array(standard)
         if ndim == 1:
@@ -348,7 +348,7 @@ def _guess_free_columns(present: NDArray[Any], k: int, ndim: int) -> NDArray[Any
     return np.arange(k)
 
 
-def _positive_last(columns: NDArray[Any], k: int, pos_label: object) -> NDArray[Any]:
+def _put_positive_last(columns: NDArray[Any], k: int, pos_label: object) -> NDArray[Any]:
     """The classes with the positive label as code 1."""
     if k > 2:
         refuse(

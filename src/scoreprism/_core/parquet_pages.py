@@ -118,11 +118,11 @@ def _verify(reader: _PageReader, name: str, chunk: Chunk) -> Pages:
         return Pages(0, 0, f"the pages of column {chunk.column!r} are not in the file")
     verified = without = 0
     try:
-        for promised, there in reader.read_checksums(chunk.start, chunk.values):
-            if promised is None:
+        for stored, computed in reader.read_checksums(chunk.start, chunk.values):
+            if stored is None:
                 without += 1
                 continue
-            if there != promised & 0xFFFFFFFF:
+            if computed != stored & 0xFFFFFFFF:
                 refuse(
                     "the pages of a Parquet file must have the checksums that were written with them",
                     f"another one for a page of column {chunk.column!r} in {name!r}",
@@ -152,13 +152,13 @@ class _PageReader:
         """
         while values > 0:
             header, length = self._read_header(place)
-            size, promised, data = header[3], header.get(4), header.get(5) or header.get(8)
+            size, stored, data = header[3], header.get(4), header.get(5) or header.get(8)
             count = 0 if data is None else data[1]
             self._left -= length + size
             if size < 0 or count < 0 or self._left < 0:
                 raise _UnreadableError
             values -= count
-            yield promised, 0 if promised is None else self._compute_crc(place + length, size)
+            yield stored, 0 if stored is None else self._compute_crc(place + length, size)
             place += length + size
 
     def _read_header(self, place: int) -> tuple[dict[int, Any], int]:

@@ -20,7 +20,7 @@ def track(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
         yield from items
         return
     line = _Line(what, total)
-    # A timer, and not a look at the clock between items: the first item may be the one that takes long.
+    # A timer rather than a check between items: the first item may be the slow one.
     timer = threading.Timer(PATIENCE, line.show)
     timer.daemon = True
     timer.start()
@@ -34,7 +34,7 @@ def track(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
 
 
 class _Line:
-    """One line of the bar; work inside of work is another line of the same bar."""
+    """One line of the bar; nested work is another line of the same bar."""
 
     #: The bar on the terminal and its lines, which the timer's thread and the worker's share.
     lock = threading.RLock()
@@ -56,14 +56,14 @@ class _Line:
             self.task = _Line.bar.add_task(self.what, total=self.total, completed=self.done)
 
     def advance(self, done: int) -> None:
-        """Note how many items are done."""
+        """Show how many items are done."""
         with self.lock:
             self.done = done
             if self.task is not None:
                 _Line.bar.update(self.task, completed=done)
 
     def remove(self) -> None:
-        """Wipe the line out, and the bar with the last one."""
+        """Remove the line and, with the last line, the bar."""
         with self.lock:
             self.is_over = True
             if self.task is None:
@@ -86,7 +86,7 @@ def _start_bar() -> Any:
 
 @contextlib.contextmanager
 def pause() -> Iterator[None]:
-    """Within it the terminal is free for a line of text; the bar comes back below it."""
+    """Free the terminal for a line of text; the bar is drawn again below it."""
     with _Line.lock:  # a timer may not draw in the middle of the text
         bar = _Line.bar
         if bar is None:

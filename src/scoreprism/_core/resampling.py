@@ -35,12 +35,12 @@ class Streams:
 
 
 def replicate(
-    some: Callable[[range], FloatArray], count: int, n_jobs: int | None, *, block: int = 16, what: str = "replicates"
+    compute: Callable[[range], FloatArray], count: int, n_jobs: int | None, *, block: int = 16, what: str = "replicates"
 ) -> FloatArray:
-    """Replicates 0, …, count − 1 as `some` makes them of a block of numbers, on threads or where joblib works."""
+    """Compute replicates 0, …, count − 1 in blocks, on threads or on joblib's workers."""
     require_jobs(n_jobs)
     blocks = [range(start, min(start + block, count)) for start in range(0, count, block)]
-    return np.concatenate(list(run_all(some, blocks, n_jobs, what, threads=True)))
+    return np.concatenate(list(run_all(compute, blocks, n_jobs, what, threads=True)))
 
 
 def draw_words(rng: Rng, size: int) -> NDArray[np.uint32]:
@@ -73,7 +73,7 @@ def count_rows(rng: Rng, n: int) -> FloatArray:
 
 
 def count_pooled_rows(rng: Rng, size: FloatArray) -> FloatArray:
-    """The same for pooled rows, `size` of them in each line: how many draws fall on each line."""
+    """How many of n draws fall on each line, where a line pools `size` of the n rows."""
     n = int(size.sum())
     return rng.multinomial(n, size / n).astype(np.float64)
 
@@ -90,7 +90,7 @@ def draw_events(rng: Rng, score: FloatArray, *times: int) -> NDArray[np.bool_]:
 
 
 def draw_classes(rng: Rng, law: FloatArray, *times: int) -> IntArray:
-    """What happens in each row, by its law over K classes: shape (*times, n)."""
+    """The class of each row, drawn from its law over K classes: shape (*times, n)."""
     uniform = rng.random((*times, law.shape[0]))
     cumulative = np.cumsum(law, axis=1)
     cumulative /= cumulative[:, -1:]
@@ -104,9 +104,8 @@ def draw_counts(rng: Rng, law: FloatArray, count: IntArray, times: int) -> Float
     """How often the event happens among `count` rows: (times, n); for K classes, one after another: (times, n, K)."""
     if law.ndim == 1:
         return rng.binomial(count, law, (times, law.shape[0])).astype(np.float64)
-    rest = np.cumsum(law[:, ::-1], axis=1)[
-        :, ::-1
-    ]  # equals the probability of the last possible class, whose share is then exactly 1
+    # at the last possible class this sum is its own probability, so that its share is exactly 1
+    rest = np.cumsum(law[:, ::-1], axis=1)[:, ::-1]
     share = np.divide(law, rest, out=np.zeros_like(law), where=rest > 0.0)
     counts = np.zeros((times, *law.shape))
     left = np.broadcast_to(count, (times, law.shape[0]))

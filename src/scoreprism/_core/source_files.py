@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import quote, refuse
 from scoreprism._core.parquet_pages import Pages, verify_pages
 from scoreprism._findings.finding import Finding, announce
 
@@ -16,8 +16,6 @@ from scoreprism._findings.finding import Finding, announce
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 #: Bytes at the end of a text file that are checked.
 _TAIL = 1 << 16
-#: Characters of a line shown in a message.
-_SHOWN = 60
 #: Formats by file ending.
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv"}
 
@@ -58,16 +56,16 @@ def match_files(path: str, endings: Collection[str] = tuple(FORMATS)) -> list[st
         refuse("a path must name files that exist", f"{str(path)[:60]!r}… ({error.strerror})", "Check the path.")
     if here.is_dir():
         inside = (p for p in here.rglob("*") if p.suffix.lower() in endings and p.is_file())
-        some = sorted(str(p) for p in inside if not _is_hidden(p.relative_to(here)))
-        if not some:
+        files = sorted(str(p) for p in inside if not _is_hidden(p.relative_to(here)))
+        if not files:
             refuse(
                 "a folder must hold files to read", f"{path!r}, which has none", f"They end in {', '.join(endings)}."
             )
-        return some
-    some = sorted(p for p in glob.glob(str(here), recursive=True) if Path(p).is_file())  # noqa: PTH207 - absolute too
-    if not some:
+        return files
+    files = sorted(p for p in glob.glob(str(here), recursive=True) if Path(p).is_file())  # noqa: PTH207 - absolute too
+    if not files:
         refuse("a path must name files that exist", f"{path!r}, which matches none", "Check the path or the glob.")
-    return some
+    return files
 
 
 def _is_hidden(path: Path) -> bool:
@@ -109,8 +107,7 @@ def doubt_ending(lines: Iterable[bytes], last: bytes, sign: bytes, written: byte
 
 
 def _quote(line: bytes) -> str:
-    text = line.decode("utf-8", errors="replace")
-    return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+    return quote(line.decode("utf-8", errors="replace"))
 
 
 def doubt_file(path: str, kind: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -76,8 +77,7 @@ class Reader:
     def _build_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            seen: set[str] = set()
-            repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
             self.refuse("must not repeat a field", f"{repeated[:40]!r} twice")
         return fields
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager, nullcontext
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from scoreprism._core.progress import hide_bars, track
@@ -25,7 +26,7 @@ _LOST = (("distributed", "KilledWorker"), ("ray.exceptions", "RayActorError"), (
 
 def count_workers(n_jobs: int | None) -> int:
     """Workers joblib would use; None means those of an active ``parallel_config``, else one."""
-    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):  # nobody can have configured it
+    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):  # it cannot have been configured
         return 1
     from joblib import effective_n_jobs
 
@@ -55,12 +56,12 @@ def run_all(
     options = {"return_as": "generator" if ordered else "generator_unordered"}
     if threads:
         options["prefer"] = "threads"
-    whole, own = False, _backend_name() == "LokyBackend" and not threads
+    is_complete, is_ours = False, _backend_name() == "LokyBackend" and not threads
     results = _compute(function, items, n_jobs, options)
     try:
         with limit_threads():
-            yield from track(map(_identity, results), len(items), what)  # a map cannot be closed: that is done below
-        whole = True
+            yield from track(chain(results), len(items), what)  # a chain cannot be closed: that is done below
+        is_complete = True
     except _lost_errors() as error:
         raise LostWorkerError(
             f"a worker process died, killed by the system or for want of memory; {kept()}. "
@@ -70,12 +71,8 @@ def run_all(
         with warnings.catch_warnings():  # joblib warns of cancelled work, which is intended here
             warnings.filterwarnings("ignore", r"\d+ tasks (which were still being|have been)", UserWarning)
             results.close()
-        if own and not whole:
+        if is_ours and not is_complete:
             _kill_workers()
-
-
-def _identity(result: Any) -> Any:
-    return result
 
 
 def _compute(

@@ -12,7 +12,7 @@ from scoreprism._document.model import Range, Table
 from scoreprism._findings.wording import visible
 
 #: How a cell starts that a spreadsheet may run; full-width signs are taken for the plain ones by some.
-_RUNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+FORMULA_SIGNS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def render_csv(table: Table) -> str:
@@ -55,7 +55,7 @@ def _write_cell(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str):
         return repr(float(value)) if isinstance(value, float) else str(value)
     words = visible(value)
-    return f"'{words}" if words.lstrip().startswith(_RUNS) and not _is_number(words) else words
+    return f"'{words}" if words.lstrip().startswith(FORMULA_SIGNS) and not _is_number(words) else words
 
 
 def _is_number(words: str) -> bool:

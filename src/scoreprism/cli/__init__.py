@@ -10,7 +10,7 @@ import click
 
 from scoreprism._spelling import spelling
 from scoreprism.cli._options import OPTION_OF
-from scoreprism.cli._process import USAGE, open_pipe, run
+from scoreprism.cli._process import USAGE, run, translate_closed_pipe
 
 __all__ = ["COMMANDS", "main"]
 
@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class _Commands(click.Group):
-    """A group that loads a command when it is called, and ends as `run` says."""
+    """A group that loads a command when it is called; `run` decides the exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -63,15 +63,15 @@ class _Commands(click.Group):
         return super().parse_args(ctx, args)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        with open_pipe():
+        with translate_closed_pipe():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with open_pipe():
+        with translate_closed_pipe():
             return super().invoke(ctx)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        # polars gives back pages that it does not use: it would keep 200 MB of a million rows for ten seconds
+        # makes polars free unused memory at once: of a million rows it would keep 200 MB for ten seconds
         os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
         standalone = extra.pop("standalone_mode", True)
         called: Any = super().main  # whose overloads are about standalone_mode

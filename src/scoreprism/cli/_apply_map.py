@@ -1,4 +1,4 @@
-"""Recalibrated columns beside those of a file, and the file written back."""
+"""Adding recalibrated columns to a file, and writing it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from scoreprism._core.atomic_files import find_system_error, write_with
-from scoreprism._core.checks import abbreviate, refuse
+from scoreprism._core.checks import abbreviate, quote, refuse
+from scoreprism._document.csv_text import FORMULA_SIGNS
 from scoreprism.cli._output import emit_bytes, say
-from scoreprism.cli._words import quote
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from scoreprism.calibrators import Calibrator
     from scoreprism.cli._read_sample import ReadTable
 
-#: Cells that a spreadsheet takes for a formula, as in `scoreprism._document.csv_text`,
-_RUN = r"^[=+\-@\t\r\n＝＋－＠]"
+#: Cells that a spreadsheet takes for a formula,
+_RUN = rf"^[{re.escape(''.join(FORMULA_SIGNS))}\t\r\n]"
 #: unless they are a sign alone, or a number as people write them: "-inf", "-5 %", "+1 234,5", "-1'000".
 _NUMBER = (
     r"^[+-]$|^[+-]?(?i:inf|infinity|nan)$"
@@ -31,7 +31,7 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
 
 def require_ending(target: Path | None) -> str:
-    """The ending of a table's name, seen before any work is done."""
+    """The ending of a table's name; others are refused, before any work is done."""
     ending = ".csv" if target is None else target.suffix.lower()
     if ending not in (*_SEPARATORS, ".parquet"):
         refuse(
@@ -43,14 +43,14 @@ def require_ending(target: Path | None) -> str:
 
 
 def holds_text(table: pl.DataFrame) -> bool:
-    """Whether a file held its numbers as text, so that what is added may be text too."""
+    """Whether all columns are text, so that new ones may be text too."""
     return all(dtype == pl.String for dtype in table.dtypes)
 
 
 def add_recalibrated(
     map_: Calibrator, data: ReadTable, score: str, column: str | None, *, decimal_comma: bool
 ) -> pl.DataFrame:
-    """The rows of a file with recalibrated scores beside them."""
+    """Add recalibrated scores to the rows of a file."""
     if map_.kind != "probability":
         refuse("the map must be one of probabilities", f"kind {map_.kind!r}", "Apply it in Python, with calibrate().")
     given, labels = next(iter(data.scores.values())), _labels_of(map_)
@@ -73,22 +73,21 @@ def add_recalibrated(
     taken = [name for name in new if name in data.table.columns]
     if taken:
         refuse("new columns must have new names", f"{abbreviate(map(repr, taken))}, which exist", "Pass --column NAME.")
-    made = [pl.Series(name, values, nan_to_null=True) for name, values in new.items()]
+    columns = [pl.Series(name, values, nan_to_null=True) for name, values in new.items()]
     if decimal_comma:
-        texts = [[None if value is None else repr(value).replace(".", ",") for value in s.to_list()] for s in made]
-        made = [pl.Series(s.name, text, dtype=pl.String) for s, text in zip(made, texts, strict=True)]
-    return data.table.with_columns(made)
+        columns = [column.cast(pl.String).str.replace(".", ",", literal=True) for column in columns]
+    return data.table.with_columns(columns)
 
 
 def require_same_score(map_: Calibrator, data: ReadTable, *, any_score: bool) -> None:
-    """Refuse a score of another name than that of the map's."""
+    """Refuse a score with another name than the one the map was fitted on."""
     scores, labels = next(iter(data.scores.values())), _labels_of(map_)
     used = next(iter(data.origin.details["columns"]["scores"].values()))
     known = None if map_.provenance_ is None else map_.provenance_.score
     if known is None:
         say(f"note: the map does not say which column it was fitted on; {abbreviate(map(quote, used))} is assumed")
         return
-    if len(labels) == 2:  # of two columns the second says it all
+    if len(labels) == 2:  # the second of two columns is enough
         if isinstance(scores, pl.DataFrame) and labels[1] in scores.columns:
             used = [used[scores.columns.index(labels[1])]]
         known = known[-1:]
@@ -125,7 +124,7 @@ def _calibrate(map_: Calibrator, scores: NDArray[Any]) -> NDArray[Any]:
 
 
 def _say_outside(provenance: Any, scores: NDArray[Any]) -> None:
-    """Say how many scores the map extrapolates to."""
+    """Print how many scores the map extrapolates to."""
     outside, ranges = int(provenance.outside(scores).sum()), provenance.ranges
     if outside:
         seen = f", {ranges[0][0]:.6g} to {ranges[0][1]:.6g}" if len(ranges) == 1 else ""
@@ -161,7 +160,7 @@ def write_frame(frame: pl.DataFrame, target: Path | None, separator: str | None,
 
 
 def neutralise_formulas(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """A frame of which a spreadsheet runs nothing: formulas get an apostrophe."""
+    """Put an apostrophe before every cell and name that a spreadsheet would run; returns the number of cells too."""
     columns, count = [], 0
     for series in frame.get_columns():
         text = series.cast(pl.String) if series.dtype in (pl.Categorical, pl.Enum) else series

@@ -9,11 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import quote, refuse
 from scoreprism._core.parquet_pages import Footer, read_footer, verify_pages
 from scoreprism.cli._polars_guards import GIGABYTE, require_room, translate_errors, try_arrow
 from scoreprism.cli._sources import Source, Taken
-from scoreprism.cli._words import quote
 
 #: Bytes of a value in memory, where they are not 8; a string is a view of 16 bytes and its text.
 _WIDTHS = {
@@ -31,7 +30,7 @@ class BinaryFile:
     names: list[str]  # the columns
     schema: dict[str, Any]  # and their types
     source: Source  # where they are
-    footer: Footer | None  # what a Parquet file promises
+    footer: Footer | None  # of a Parquet file
     max_gigabytes: float  # more than this is not decoded
 
     def take(self, positions: Sequence[int]) -> Taken:
@@ -51,7 +50,7 @@ class BinaryFile:
         return frame.select(frame.get_column(names[i]).alias(str(i)) for i in positions), doubts, details
 
     def _require_size(self, footer: Footer, wanted: Sequence[str]) -> None:
-        """Refuse columns that would not fit; a small file can promise a great many rows."""
+        """Refuse columns that would not fit, before they are read: a small file can hold very many rows."""
         size = 0
         for name in wanted:
             width = _WIDTHS.get(self.schema[name].base_type().__name__, 8)
@@ -67,7 +66,7 @@ class BinaryFile:
 
 
 def read_binary(source: Source, max_gigabytes: float) -> BinaryFile:
-    """Look at a Parquet or Arrow file."""
+    """Read the schema of a Parquet or Arrow file."""
     footer = None
     if source.kind == "parquet":
         with source.open() as file:
@@ -79,7 +78,7 @@ def read_binary(source: Source, max_gigabytes: float) -> BinaryFile:
 
 
 def _load(source: Source, **options: Any) -> pl.DataFrame:
-    """What polars reads from the path itself, which it must not take for a pattern, or from the bytes."""
+    """Read with polars, from the path, which is not a pattern, or from the bytes."""
     with translate_errors(f"{'a Parquet' if source.kind == 'parquet' else 'an Arrow'} file must be readable"):
         if source.kind == "parquet":
             return pl.read_parquet(source.path or io.BytesIO(source.content), glob=False, **options)

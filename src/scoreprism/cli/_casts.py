@@ -1,4 +1,4 @@
-"""Columns as numbers, labels, times or text: strictly, so that nothing becomes a number that is none."""
+"""Strict conversion of columns to numbers, labels, times or text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import quote, refuse
 from scoreprism._findings.wording import plural
-from scoreprism.cli._words import at, quote, several
+from scoreprism.cli._words import list_names, name_row
 
-#: How files spell "missing", in lower case.
+#: Spellings of "missing" in files, in lower case.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "-", ".", "?", "<na>", "nat")
 #: The segment of rows that have none.
 _MISSING_LABEL = "(missing)"
@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})(\.0*)?")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _QUARTER = re.compile(r"[0-9]{4}-?[Qq][1-4]")
-#: Labels up to this length are kept in an array of text; longer ones would make every row as long as the longest.
+#: Longest label in an array of text: numpy gives every row the length of the longest.
 _LONGEST = 64
 _NAME_TARGET = "Name the column of the outcomes."
 _USUAL_TIMES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
@@ -36,21 +36,21 @@ _USUAL_TIMES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
 
 
 def _to_strings(series: pl.Series, role: str) -> pl.Series:
-    """A column as text without blanks around it: of a typed column, what a person would write."""
+    """Convert a column of any type to text without surrounding blanks."""
     if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object):
         refuse(f"{role} must hold plain values", f"values of type {series.dtype}", "Split it into columns first.")
     return series.cast(pl.String).str.strip_chars()
 
 
 def _is_missing(strings: pl.Series) -> pl.Series:
-    """Where text says that there is nothing."""
+    """Whether each text is a spelling of "missing", or null."""
     return strings.str.to_lowercase().is_in(list(MISSING)).fill_null(value=True)
 
 
 def to_text(series: pl.Series, role: str, known: Collection[str] = ()) -> pl.Series:
     """A column as text; null where it is missing, which `known` words are not."""
     strings = _to_strings(series, role)
-    distinct = strings.unique().drop_nulls()  # a look at the distinct values spares one at every row
+    distinct = strings.unique().drop_nulls()  # usually far fewer than rows
     absent = [text for text in distinct.filter(_is_missing(distinct)).to_list() if text not in known]
     return strings.set(strings.is_in(absent).fill_null(value=False), None) if absent else strings
 
@@ -79,7 +79,7 @@ def _refuse_values(rule: str, values: pl.Series, places: Sequence[int], remedy: 
     """Refuse a column by the first value that does not fit, and how many there are."""
     value = values[int(places[0])]
     shown = quote(value) if isinstance(value, str) else repr(value)
-    refuse(rule, f"{shown} in {at(places[0])} ({plural(len(places), 'such value')})", remedy)
+    refuse(rule, f"{shown} in {name_row(places[0])} ({plural(len(places), 'such value')})", remedy)
 
 
 def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
@@ -94,12 +94,14 @@ def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Serie
         refuse(f"{role} must hold numbers", f"values of type {series.dtype}", "Convert the column first.")
     numbers, bad = _parse_numbers(_to_strings(series, role), decimal_comma)
     if bad:
-        _refuse_values(f"{role} must hold numbers", series, bad, _hint(str(series[bad[0]]).strip(), decimal_comma))
+        _refuse_values(
+            f"{role} must hold numbers", series, bad, _suggest_remedy(str(series[bad[0]]).strip(), decimal_comma)
+        )
     return numbers
 
 
 def _parse_numbers(strings: pl.Series, decimal_comma: bool) -> tuple[pl.Series, list[int]]:
-    """Numbers, null where text is missing or bad; and where it is bad."""
+    """Numbers, null where text is missing or invalid; and the rows where it is invalid."""
     written = strings
     if decimal_comma:  # a point is then a thousands separator, or a mistake: no guess
         points = strings.str.contains(".", literal=True).fill_null(value=False)
@@ -110,7 +112,7 @@ def _parse_numbers(strings: pl.Series, decimal_comma: bool) -> tuple[pl.Series, 
     return numbers.set(odd, None), bad.to_list()
 
 
-def _hint(value: str, decimal_comma: bool) -> str:
+def _suggest_remedy(value: str, decimal_comma: bool) -> str:
     if value.endswith("%"):
         return "Remove the percent signs and divide by 100."
     if value.isascii() and value.lower().lstrip("+-") in {"inf", "infinity"}:
@@ -123,7 +125,7 @@ def _hint(value: str, decimal_comma: bool) -> str:
 
 
 def to_probabilities(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
-    """A column as numbers in [0, 1]; percentages and log-odds are not guessed."""
+    """A column as numbers in [0, 1]; percentages and log-odds are refused, not converted."""
     numbers = to_numbers(series, role, decimal_comma=decimal_comma)
     outside = ((numbers < 0.0) | (numbers > 1.0)).arg_true().to_list()
     if outside:
@@ -135,7 +137,7 @@ def to_probabilities(series: pl.Series, role: str, *, decimal_comma: bool) -> pl
             remedy = "If these are logits (log-odds), apply 1/(1+exp(-x)) first."
         elif high <= 100.0:
             remedy = "If these are percentages, divide them by 100 first."
-        got = f"{numbers[outside[0]]!r} in {at(outside[0])} ({len(outside)} of {len(numbers)} values outside)"
+        got = f"{numbers[outside[0]]!r} in {name_row(outside[0])} ({len(outside)} of {len(numbers)} values outside)"
         refuse(f"{role} must hold probabilities between 0 and 1", got, remedy)
     return numbers
 
@@ -152,7 +154,7 @@ def to_weights(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Serie
 
 
 def to_feature(series: pl.Series, role: str, *, decimal_comma: bool) -> tuple[pl.Series, int | None]:
-    """Numbers if every value that is there is one, else text; and the first that is none, if others are."""
+    """Numbers if every value present is one, otherwise text; and the first row that is not a number, if others are."""
     if series.dtype == pl.Boolean or series.dtype.is_numeric() or series.dtype == pl.Null:
         return series.cast(pl.Float64).fill_nan(None), None
     if series.dtype.is_temporal():
@@ -180,7 +182,7 @@ def to_outcomes(series: pl.Series, role: str, known: Collection[str]) -> pl.Seri
     distinct = strings.drop_nulls().unique().sort().to_list()
     if not distinct:
         words = [text for text in _to_strings(series, role).drop_nulls().unique().sort().to_list() if text]
-        written = f", written {several(words, 5)}" if words else ""
+        written = f", written {list_names(words, 5)}" if words else ""
         remedy = _NAME_TARGET + (" If these are labels, rename them." if words else "")
         refuse(f"{role} must hold labels", f"only missing values{written}", remedy)
     labels = _parse_labels(distinct, role)
@@ -193,7 +195,7 @@ def to_outcomes(series: pl.Series, role: str, known: Collection[str]) -> pl.Seri
 
 
 def _parse_labels(distinct: Sequence[str], role: str) -> list[Any]:
-    """What each distinct text says."""
+    """Parse the distinct labels: all booleans, all integers, or all text."""
     folded = [text.casefold() for text in distinct]
     if all(text in {"true", "false"} for text in folded):
         return [text == "true" for text in folded]
@@ -214,7 +216,7 @@ def _require_few(labels: Sequence[Any], role: str) -> None:
         refuse(f"{role} must hold labels", "only missing values", _NAME_TARGET)
     if len(labels) > _MOST_CLASSES:
         rule, got = f"{role} must hold at most {_MOST_CLASSES} classes", f"{len(labels)} distinct values"
-        refuse(rule, f"{got}: {several(labels, 5)}", "Name the column of the outcomes, or merge rare classes.")
+        refuse(rule, f"{got}: {list_names(labels, 5)}", "Name the column of the outcomes, or merge rare classes.")
 
 
 def is_integer(text: str) -> bool:
@@ -223,7 +225,7 @@ def is_integer(text: str) -> bool:
 
 
 def match_label(text: str, labels: Sequence[Any]) -> Any:
-    """The label that a text means: the very text, else the same number or truth value; None if there is none."""
+    """Find the label that a text means: the same text, or the same number or boolean; None if there is none."""
     for label in labels:
         if text == str(label) or (isinstance(label, bool) and text.casefold() == str(label).casefold()):
             return label
@@ -237,18 +239,17 @@ def match_label(text: str, labels: Sequence[Any]) -> Any:
 
 
 def to_times(series: pl.Series, role: str, form: str | None) -> pl.Series:
-    """Times: dates, or integers and quarters that are in order as they are."""
+    """Dates and times; integers and quarters stay as they are, because they sort correctly."""
     if series.dtype.is_integer() and form is None:
         return series.cast(pl.Int64)
     if series.dtype in (pl.Date, pl.Datetime):
-        zoned = isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone is not None
-        return (series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else series).cast(
-            pl.Datetime("us")
-        )
+        is_zoned = isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone is not None
+        utc = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if is_zoned else series
+        return utc.cast(pl.Datetime("us"))
     if series.dtype.is_float() or series.dtype.is_temporal():
         refuse(f"{role} must hold dates or whole numbers", f"values of type {series.dtype}", "Convert it first.")
     strings = to_text(series, role)
-    for usual in _USUAL_TIMES if form is None else ():  # spares a Python object for each time
+    for usual in _USUAL_TIMES if form is None else ():  # avoids a Python object for each time
         times = strings.str.to_datetime(usual, strict=False, time_unit="us")
         if times.null_count() == strings.null_count():
             return times
@@ -258,8 +259,8 @@ def to_times(series: pl.Series, role: str, form: str | None) -> pl.Series:
         return strings.cast(pl.Int64)
     if form is None and all(_QUARTER.fullmatch(text) for text in texts):
         return strings.str.replace("-", "", literal=True).str.to_uppercase()
-    found = pl.Series(_parse_times(texts, strings, role, form), dtype=pl.Datetime("us"))
-    return strings.replace_strict(distinct, found, default=None, return_dtype=pl.Datetime("us"))
+    times = pl.Series(_parse_times(texts, strings, role, form), dtype=pl.Datetime("us"))
+    return strings.replace_strict(distinct, times, default=None, return_dtype=pl.Datetime("us"))
 
 
 def _parse_times(texts: list[str], strings: pl.Series, role: str, form: str | None) -> list[datetime]:
@@ -280,7 +281,7 @@ def _parse_times(texts: list[str], strings: pl.Series, role: str, form: str | No
 
 
 def _refuse_time(text: str, strings: pl.Series, role: str, form: str | None) -> NoReturn:
-    got = f"{quote(text)} in {at((strings == text).arg_true()[0])}"
+    got = f"{quote(text)} in {name_row((strings == text).arg_true()[0])}"
     if form is not None:
         refuse(f"{role} must hold times in the format {quote(form)}", got, "Correct the values or --time-format.")
     remedy = "Pass --time-format, for example '%d/%m/%Y' if 03/04/2024 is the third of April."

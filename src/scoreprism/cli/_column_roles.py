@@ -1,4 +1,4 @@
-"""Which columns of a file are what: names that users gave, found among names that are data."""
+"""Roles of the columns of a file, found by the names that the user gave."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import quote, refuse
 from scoreprism._findings.wording import plural
-from scoreprism.cli._words import quote, several
+from scoreprism.cli._words import list_names
 
 #: Roles of one column each, in which no value may be missing.
 _SINGLE = ("target", "q", "latent", "time", "weight", "groups")
-#: Signs between the words of a name.
-_JOINTS = "_-. :/"
+#: Characters between the words of a name.
+JOINTS = "_-. :/"
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class ReadOptions:
     segments: tuple[str, ...] = ()  # columns that split the rows into segments
     time: str | None = None
     weight: str | None = None
-    pos_label: str | None = None  # the label that scores of one column speak of
-    groups: str | None = None  # what rows have in common that are not independent
-    delimiter: str | None = None  # between fields; None looks at the first lines
+    pos_label: str | None = None  # the class whose probability scores of one column are
+    groups: str | None = None  # groups of dependent rows
+    delimiter: str | None = None  # between fields; None: found from the first lines
     decimal_comma: bool = False  # whether "0,5" is a half
     encoding: str = "utf-8"  # of text
     drop_missing: bool = False  # whether rows with missing values in the columns named are dropped
@@ -86,11 +86,11 @@ class Names:
         """Refuse names that occur twice, where every column is kept."""
         if self.twice:
             rule = "columns that are written back must have unique names"
-            refuse(rule, f"{several(self.twice)} twice", "Rename one of them.")
+            refuse(rule, f"{list_names(self.twice)} twice", "Rename one of them.")
 
 
 def _refuse_column(name: str, names: Sequence[str], role: str) -> NoReturn:
-    """A column that is not there; those that differ by blanks or case, or a little, may have been meant."""
+    """Refuse a column that is not there, and suggest similar names."""
     folded = name.strip().casefold()
     alike = [other for other in names if other.strip().casefold() == folded]
     near = list(dict.fromkeys([*alike, *difflib.get_close_matches(name, names[:1000], n=3, cutoff=0.6)]))[:3]
@@ -99,7 +99,7 @@ def _refuse_column(name: str, names: Sequence[str], role: str) -> NoReturn:
         hint = "The first line must hold the column names. "
     elif len(names) == 1:
         hint += "If another character separates the fields, pass it as --delimiter. "
-    refuse(f"{role} must be a column of the file", quote(name), f"{hint}The columns are {several(names)}.")
+    refuse(f"{role} must be a column of the file", quote(name), f"{hint}The columns are {list_names(names)}.")
 
 
 def _is_number(text: str) -> bool:
@@ -119,27 +119,27 @@ class Score:
 
     name: str  # what it is called
     columns: tuple[int, ...]  # positions in the file
-    classes: tuple[str, ...] = ()  # what the columns speak of, as far as their names tell; empty for one column
-    #: Other things that names of listed columns may say: each start that they share may be the fixed part.
+    classes: tuple[str, ...] = ()  # the class of each column, from its name; empty for one column
+    #: Other readings of the names of listed columns: any start that they share may not belong to the class.
     other_classes: tuple[tuple[str, ...], ...] = ()
 
 
 def find_scores(given: Sequence[str], names: Sequence[str]) -> list[Score]:
     """Find the columns of each model."""
-    found: list[Score] = []
+    scores: list[Score] = []
     for word in given:
         score = _find_score(word, names, "--score")
-        if any(other.columns == score.columns for other in found):
+        if any(other.columns == score.columns for other in scores):
             refuse("a score must be named once", f"{quote(word)} twice", "Remove one of them.")
-        if any(other.name == score.name for other in found):
+        if any(other.name == score.name for other in scores):
             score = replace(score, name=word)
-        found.append(score)
-    return found
+        scores.append(score)
+    return scores
 
 
 def find_models(given: Sequence[str], names: Sequence[str], apart: Collection[int]) -> list[Score]:
-    """Find models of one column each; a pattern does not mean columns that are `apart`."""
-    found: dict[int, Score] = {}
+    """Find models of one column each; a pattern does not match columns with another role (`apart`)."""
+    models: dict[int, Score] = {}
     for word in given:
         if word in names or word.count("*") != 1:
             columns = _find_score(word, names, "--models").columns
@@ -147,13 +147,13 @@ def find_models(given: Sequence[str], names: Sequence[str], apart: Collection[in
             columns = tuple(i for i in _match(word, names) if i not in apart)
         if not columns:
             got = f"{quote(word)}, which matches none without another role"
-            refuse("--models must match a column", got, f"The columns are {several(names)}.")
-        found |= {i: Score(names[i], (i,)) for i in columns if i not in apart}
-    return list(found.values())
+            refuse("--models must match a column", got, f"The columns are {list_names(names)}.")
+        models |= {i: Score(names[i], (i,)) for i in columns if i not in apart}
+    return list(models.values())
 
 
 def _find_score(word: str, names: Sequence[str], option: str) -> Score:
-    """The columns that a name, a pattern or a list means."""
+    """Find the columns of one model, given by a name, a pattern or a list."""
     if word in names:
         return Score(word, (names.index(word),))
     if word.count("*") == 1:
@@ -169,12 +169,12 @@ def _find_score(word: str, names: Sequence[str], option: str) -> Score:
     if len(set(parts)) < len(parts):
         refuse("a list of scores must name each column once", quote(word), "Remove the duplicate.")
     common = os.path.commonprefix(parts)  # noqa: RUF071 - names, not paths
-    cut = max(common.rfind(joint) + 1 for joint in _JOINTS) or len(common)
+    cut = max(common.rfind(joint) + 1 for joint in JOINTS) or len(common)
     if any(len(part) == cut for part in parts):
         cut = 0
     columns = tuple(names.index(part) for part in parts)
     classes, *others = [tuple(part[k:] for part in parts) for k in (cut, *range(len(common) + 1))]
-    return Score(common[:cut].rstrip(_JOINTS) or word, columns, classes, tuple(others))
+    return Score(common[:cut].rstrip(JOINTS) or word, columns, classes, tuple(others))
 
 
 def _find_pattern(word: str, names: Sequence[str]) -> Score:
@@ -184,14 +184,14 @@ def _find_pattern(word: str, names: Sequence[str]) -> Score:
         got = f"{quote(word)}, which matches {plural(len(fits), 'column')}"
         hint = "If each column is a model of its own, pass --models. " if fits else ""
         refuse(
-            "a pattern of scores must match a column for each class", got, f"{hint}The columns are {several(names)}."
+            "a pattern of scores must match a column for each class", got, f"{hint}The columns are {list_names(names)}."
         )
     classes = tuple(names[i][len(before) : len(names[i]) - len(after)] for i in fits)
-    return Score(before.rstrip(_JOINTS) or after.lstrip(_JOINTS) or word, tuple(fits), classes)
+    return Score(before.rstrip(JOINTS) or after.lstrip(JOINTS) or word, tuple(fits), classes)
 
 
 def _match(word: str, names: Sequence[str]) -> list[int]:
-    """Positions of the columns that fit a pattern with one star, which stands for something."""
+    """Positions of the columns that match a pattern, whose star stands for at least one character."""
     before, _, after = word.partition("*")
     least = len(before) + len(after)
     return [i for i, name in enumerate(names) if name.startswith(before) and name.endswith(after) and len(name) > least]
@@ -204,7 +204,7 @@ def _match(word: str, names: Sequence[str]) -> list[int]:
 class Roles:
     """Columns in their roles."""
 
-    given: ReadOptions  # what was named, or taken for named
+    given: ReadOptions  # the names of columns, as given or as found
     names: Names  # the columns of the file
     scores: list[Score]  # the models
     features: list[int]  # positions of the features
@@ -222,11 +222,11 @@ class Roles:
         return sorted({*self.required, *self.features, *(self.names[name] for name in self.given.segments)})
 
     def describe(self, i: int) -> str:
-        """A column that no value may be missing in, with its role."""
+        """A column without missing values, with its role."""
         return f"{self.required[i]} {quote(self.names.all[i])}"
 
     def to_dict(self, features: Iterable[str]) -> dict[str, Any]:
-        """Names in their roles, as plain values; those of the features that were kept."""
+        """Names in their roles, as plain values; of the features those that are used."""
         scores = {score.name: self.names.of(score.columns) for score in self.scores}
         several = {"features": list(features), "segments": list(self.given.segments)}
         return {**self.given.single, "scores": scores, **{role: names for role, names in several.items() if names}}
@@ -262,7 +262,7 @@ def _require_apart(given: ReadOptions, scored: list[int], single: dict[str, int]
 
 
 def _take_language_model(given: ReadOptions, columns: Names, notes: list[str]) -> ReadOptions:
-    """The columns that language models are judged by, where nothing was named, or one of the two everybody uses."""
+    """Use the columns 'confidence' and 'correct' of language models, unless others were named."""
     silent = given.scores in ((), ("confidence",)) and not given.models and given.target in (None, "correct")
     if not (silent and "confidence" in columns and "correct" in columns):
         _refuse_unnamed(given, columns, silent)
@@ -277,7 +277,7 @@ def _refuse_unnamed(given: ReadOptions, columns: Names, silent: bool) -> NoRetur
     hint = ""
     if silent and {"confidence", "correct"} <= folded.keys():
         hint = f"Did you mean --target {quote(folded['correct'])} --score {quote(folded['confidence'])}? "
-    refuse("a target and a score must be named", missing, f"{hint}The columns are {several(columns.all)}.")
+    refuse("a target and a score must be named", missing, f"{hint}The columns are {list_names(columns.all)}.")
 
 
 def _find_features(
@@ -293,7 +293,7 @@ def _find_features(
             refuse("--all-features must find some", "no column without another role", "Leave it out.")
     both = scored & set(features)
     if both:
-        which = several(columns.of(sorted(both)))
+        which = list_names(columns.of(sorted(both)))
         if both == set(features):
             refuse("features must not all be scores", which, "Name other columns in --features, or leave it out.")
         notes.append(f"{which} {'is a score, not a feature' if len(both) == 1 else 'are scores, not features'}.")

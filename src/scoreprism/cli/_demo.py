@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from scoreprism.report import Report
 
-#: How a page of the demonstration ends: with a digest of all that stands before it.
+#: The last line of a page of the demonstration, with a digest of everything above it.
 _MARK = "<!-- written by scoreprism demo: {} -->\n"
 _MARKED = re.compile(rb"<!-- written by scoreprism demo: ([0-9a-f]{64}) -->\n\Z")
-#: Bytes of a file that is no page of ours, and is not read.
+#: A file of this many bytes is not one of our pages, and is not read.
 _LARGEST = 10**8
 #: Outcomes (1 for a bad credit), and the scores of the models.
 TARGET, SCORES = "default", ("logistic", "forest", "average", "stacking")
@@ -48,7 +48,7 @@ def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force:
 
         (target,) = check_outputs(save_data, force=force)
         require_ending(target)
-        write_frame(example_predictions(), target, None, overwrite=force)
+        write_frame(make_predictions(), target, None, overwrite=force)
         return
     writer = require_report_ending(output)
     force = force or _is_ours(Path(output))
@@ -61,12 +61,12 @@ def demo(output: str, save_data: str | None, seed: int, jobs: int | None, force:
 
 
 def _mark(page: str) -> str:
-    """A page that says at its end that a demonstration wrote it."""
+    """Mark a page as written by the demonstration."""
     return page + _MARK.format(hashlib.sha256(page.encode("utf-8")).hexdigest())
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file is the page of a demonstration, as it was written."""
+    """Whether a file is an unchanged page of the demonstration."""
     try:
         content = path.read_bytes() if path.is_file() and path.stat().st_size < _LARGEST else b""
     except OSError:
@@ -80,7 +80,7 @@ def _make_report(seed: int, jobs: int | None) -> Report:
     from scoreprism.report import make_report
 
     say("training a logistic regression and a forest on 500 applicants …")
-    rows = example_predictions()
+    rows = make_predictions()
     say(f"evaluating them, their average and a stack of them on the other {rows.height} …")
     features = rows.drop(TARGET, *SCORES)
     return make_report(
@@ -90,7 +90,7 @@ def _make_report(seed: int, jobs: int | None) -> Report:
     )  # fmt: skip
 
 
-def example_predictions() -> pl.DataFrame:
+def make_predictions() -> pl.DataFrame:
     """Train two models on half of the German credit data, and score the other half with them and with two ensembles."""
     import numpy as np
     import polars as pl
@@ -104,7 +104,7 @@ def example_predictions() -> pl.DataFrame:
     order = np.random.default_rng(0).permutation(data.y.size)
     learn, judge = order[: order.size // 2], np.sort(order[order.size // 2 :])
     known, scores = {}, {}
-    for name, model in _models().items():
+    for name, model in _make_models().items():
         known[name] = cross_val_predict(model, X[learn], data.y[learn], method="predict_proba")[:, 1]
         scores[name] = model.fit(X[learn], data.y[learn]).predict_proba(X[judge])[:, 1]
     average = np.mean(list(scores.values()), axis=0)
@@ -113,7 +113,7 @@ def example_predictions() -> pl.DataFrame:
     return pl.DataFrame({TARGET: data.y[judge], **columns}).hstack(data.X[judge.tolist()])
 
 
-def _models() -> dict[str, Any]:
+def _make_models() -> dict[str, Any]:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

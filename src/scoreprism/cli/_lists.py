@@ -20,13 +20,13 @@ def losses(form: str) -> None:
     rows = []
     for name in LOSSES:
         loss = get_loss(name)
-        parameters = ", ".join(f"{one.name}={getattr(loss, one.name):g}" for one in fields(loss))  # type: ignore[arg-type]
+        parameters = ", ".join(f"{field.name}={getattr(loss, field.name):g}" for field in fields(loss))  # type: ignore[arg-type]
         classes = "2" if loss.binary_only else "any"
-        rows.append((name, parameters, loss.formula(2), classes, _yes(loss.strictly_proper)))
+        rows.append((name, parameters, loss.formula(2), classes, _write_flag(loss.strictly_proper)))
     heads = {"name": "loss", "parameters": "parameters", "formula": "formula", "classes": "classes"}
     heads |= {"strictly_proper": "strictly proper"}
     headline = "Proper losses: predicting the truth is never worse. Write parameters as in tsallis:alpha=1.5."
-    _list("losses", "Losses", headline, heads, rows, form)
+    _emit_list("losses", "Losses", headline, heads, rows, form)
 
 
 @click.command(cls=Command)
@@ -38,20 +38,20 @@ def calibrators(form: str) -> None:
     rows = []
     for name, cls in CALIBRATORS.items():
         about = (cls.__doc__ or "").strip().splitlines()[0].replace("``", "")
-        order = "strictly" if cls.strictly_increasing else _yes(cls.monotone)
-        rows.append((name, order, _yes(cls.smooth), "any" if cls.multiclass else "2", about))
+        order = "strictly" if cls.strictly_increasing else _write_flag(cls.monotone)
+        rows.append((name, order, _write_flag(cls.smooth), "any" if cls.multiclass else "2", about))
     heads = {"name": "map", "keeps_order": "keeps the order", "smooth": "smooth", "classes": "classes"}
     heads |= {"about": "description"}
     headline = "Maps from a score to P(event | score). Their properties hold for every data set."
-    _list("calibrators", "Recalibration maps", headline, heads, rows, form)
+    _emit_list("calibrators", "Recalibration maps", headline, heads, rows, form)
 
 
-def _list(kind: str, title: str, headline: str, heads: dict[str, str], rows: Any, form: str) -> None:
+def _emit_list(kind: str, title: str, headline: str, heads: dict[str, str], rows: Any, form: str) -> None:
     from scoreprism._document.model import make_table
 
     columns = [(key, head, "text") for key, head in heads.items()]
     emit(make_answer(kind, title, headline, make_table(kind, "", columns, rows)), form)
 
 
-def _yes(flag: bool) -> str:
+def _write_flag(flag: bool) -> str:
     return "yes" if flag else "no"

@@ -20,7 +20,7 @@ METHODS = (
     "natural-spline", "monotone-spline", "tree", "venn-abers", "vector-scaling", "matrix-scaling", "dirichlet",
     "polynomial", "one-vs-rest", "selected",
 )  # fmt: skip
-#: What quotes names, and the type of double precision, in the SQL of each database.
+#: Quotation mark of names and type of double precision in the SQL of each database.
 _DIALECTS = {
     "duckdb": ('"', "DOUBLE"),
     "postgresql": ('"', "DOUBLE PRECISION"),
@@ -58,7 +58,7 @@ def recalibrate(
         raise click.UsageError(f"--order is for --method selected; got {method}. Leave one of them out")
     targets = check_outputs(save, force=force, inputs=(file,))
     data = read_rows(file, given)
-    require_one_score(data, "recalibrate")
+    require_one_score(data.sample, "recalibrate")
     from scoreprism.calibrators import get_calibrator
 
     choice = {"order": order or "keep", "random_state": given["seed"]} if method == "selected" else {}
@@ -105,7 +105,8 @@ def apply(
 
     require_start(file)
     from scoreprism.cli._apply_map import add_recalibrated, holds_text, require_ending, require_same_score, write_frame
-    from scoreprism.cli._read_sample import ReadOptions, read_table
+    from scoreprism.cli._column_roles import ReadOptions
+    from scoreprism.cli._read_sample import read_table
 
     content = _read_map(calibrator)
     if len(given["scores"]) > 1:
@@ -160,7 +161,7 @@ def export(
 
 
 def _read_map(path: str) -> bytes:
-    """What the file of a map holds."""
+    """Read the file of a map; a large one is refused."""
     from scoreprism._maps.map_files import READER
     from scoreprism.cli._sources import read_small
 
@@ -174,14 +175,14 @@ def _load(content: bytes) -> Calibrator:
 
 
 def _say_other_column(map_: Calibrator, name: str) -> None:
-    """Say so where the expression reads another column than the one the map was fitted on."""
+    """Print a note if the expression reads another column than the one the map was fitted on."""
     known = None if map_.provenance_ is None else map_.provenance_.score
     if known is not None and name.rpartition(".")[2] != known[-1] and name != known[-1]:
         say(f"note: the map was fitted on column {known[-1]!r}; this expression reads {name!r}")
 
 
 def _make_grid(map_: Calibrator, name: str, points: int) -> str:
-    """Scores from 0 to 1 and what they become."""
+    """Make a table of scores from 0 to 1 and their recalibrated values."""
     import numpy as np
 
     from scoreprism._core.checks import refuse

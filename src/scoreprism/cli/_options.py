@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-#: What the arguments of Python, as texts of the library name them, are called here.
+#: The option for each argument that messages of the library name.
 OPTION_OF = {
     "X": "--features", "calibrators": "--method", "cells": "--cells", "clip": "--clip",
     "confidence_level": "--confidence", "engine": "--engine", "fold_column": "--fold-column",
@@ -26,7 +26,7 @@ OPTION_OF = {
 }  # fmt: skip
 #: A hyphen at which no line is broken.
 _HYPHEN = "\u2011"
-#: More processes only take memory.
+#: More processes would only take memory.
 _MOST_JOBS = 4 * (os.cpu_count() or 1)
 
 
@@ -45,7 +45,7 @@ class Finite(click.FloatRange):
 
 
 class Named(click.types.StringParamType):
-    """A name that is not empty: the variable of a shell that is not set would else choose a default in silence."""
+    """A name that is not empty: an unset shell variable would otherwise choose a default silently."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -76,7 +76,7 @@ class Loss(click.types.StringParamType):
 
 
 def _split_names(_ctx: click.Context, _param: click.Parameter, texts: Sequence[str]) -> tuple[str, ...]:
-    """Names in lists with commas; a name that holds a comma is put in double quotes."""
+    """Split lists of names at commas; a name that holds a comma is in double quotes."""
     return tuple(name.strip() for text in texts for line in csv.reader([text]) for name in line if name.strip())
 
 
@@ -84,14 +84,14 @@ def _split_names(_ctx: click.Context, _param: click.Parameter, texts: Sequence[s
 
 
 class Option(click.Option):
-    """An option that stands under a heading of its own in the help, without its range: errors tell that."""
+    """An option listed under a heading of the help; its range is left out, because errors give it."""
 
     def __init__(self, *args: Any, section: str = "Options", **extra: Any) -> None:
         super().__init__(*args, **extra)
         self.section = section
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """What stands in brackets."""
+        """The notes in brackets."""
         extra = super().get_help_extra(ctx)
         extra.pop("range", None)
         return extra
@@ -136,11 +136,11 @@ class Command(click.Command):
 
 def options(*groups: Sequence[Callable[..., Any]] | Callable[..., Any]) -> Callable[..., Any]:
     """A decorator that adds options in the order they are given."""
-    flat = [one for group in groups for one in (group if isinstance(group, tuple) else (group,))]
+    decorators = [add for group in groups for add in (group if isinstance(group, tuple) else (group,))]
 
     def decorate(command: Any) -> Any:
-        for one in reversed(flat):
-            command = one(command)
+        for add in reversed(decorators):
+            command = add(command)
         return command
 
     return decorate

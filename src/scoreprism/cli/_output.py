@@ -1,4 +1,4 @@
-"""What goes where: results on stdout in four formats, everything else on stderr."""
+"""Output: results on stdout in four formats, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scoreprism.cli._process import GATE, complain, is_debugging, to_stderr
-from scoreprism.cli._words import legible, one_line, visible
+from scoreprism._findings.wording import one_line, visible
+from scoreprism.cli._process import GATE, complain, is_debugging, legible, to_stderr
 
 if TYPE_CHECKING:
     from scoreprism._document.model import Block, Document, Origin, Table
     from scoreprism._document.terminal import Span
     from scoreprism._findings.finding import Finding
 
-#: Columns of a table that goes to a file or a pipe; and the fewest and the most that anybody gets.
+#: Width of a table that goes to a file or a pipe; and the limits of any width.
 _WIDTH, _LEAST, _MOST = 100, 40, 200
 #: Warnings for those who write programs, not for those who read results.
 _FOR_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
@@ -65,8 +65,8 @@ def show_warnings() -> Iterator[None]:
 
 def fail_gates(failures: Sequence[Finding]) -> None:
     """End with exit code 1 if a gate failed, after everything was printed."""
-    for one in failures:
-        complain(one.text, "gate failed")
+    for finding in failures:
+        complain(finding.text, "gate failed")
     if failures:
         raise click.exceptions.Exit(GATE)
 
@@ -95,7 +95,7 @@ def make_answer(
 
 
 def emit(document: Document, form: str) -> None:
-    """Print a document: on a terminal in its width and colours, no trailing blanks, no crash on a sign it lacks."""
+    """Print a document; on a terminal in its width and colours, with ? for characters that it cannot show."""
     if form != "table":
         emit_bytes(_render(document, form))
         return
@@ -103,7 +103,7 @@ def emit(document: Document, form: str) -> None:
 
     for line in render_lines(document, _width()):
         text = "".join(_style(span) for span in trim_line(line))
-        click.echo(legible(text, sys.stdout), color=None if not os.environ.get("NO_COLOR") else False)
+        click.echo(legible(text, sys.stdout), color=False if os.environ.get("NO_COLOR") else None)
 
 
 def _style(span: Span) -> str:
@@ -127,19 +127,19 @@ def _render(document: Document, form: str) -> str:
 
 
 def emit_bytes(text: str) -> None:
-    """Print text for machines: UTF-8 and line ends as they are, whatever the terminal's."""
+    """Print text for machines: in UTF-8, with line ends unchanged, whatever the locale."""
     if sys.stdout.isatty():
-        text = "\n".join(visible(line) for line in text.replace("\r\n", "\n").split("\n"))
+        text = "\t".join(map(visible, text.split("\t")))
     sys.stdout.flush()
     rest = memoryview((text if text.endswith("\n") else f"{text}\n").encode("utf-8"))
-    while rest:  # with PYTHONUNBUFFERED a write may end early, as where nobody reads any more: the next one says so
+    while rest:  # with PYTHONUNBUFFERED a write to a closed pipe may end early: the next one fails
         written = sys.stdout.buffer.write(rest)
         rest = rest[len(rest) if written is None else written :]
     sys.stdout.buffer.flush()
 
 
 def _width() -> int:
-    """As wide as the terminal or COLUMNS, within limits; a pipe or a file gets lines of one length, whoever calls."""
+    """The width of the terminal or COLUMNS, within limits; without either, the same for everybody."""
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").strip("0")
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if known else _WIDTH
     return min(max(width, _LEAST), _MOST)
@@ -149,34 +149,34 @@ def _width() -> int:
 
 
 def check_outputs(*paths: str | None, force: bool, inputs: Sequence[str] = ()) -> list[Path]:
-    """Files to write, checked before any work is done; None is none."""
+    """Check the files to write before any work is done; None is left out."""
     from scoreprism._core.atomic_files import require_writable
 
     wanted = [path for path in paths if path is not None]
     for i, path in enumerate(wanted):
         for other in wanted[:i]:
-            if _same(path, other):
+            if _is_same_file(path, other):
                 raise click.UsageError(f"output files must differ; got {other!r} and {path!r}, which are the same file")
         for other in inputs:
-            if _same(path, "/dev/stdin" if other == "-" else other):
+            if _is_same_file(path, "/dev/stdin" if other == "-" else other):
                 raise click.UsageError(f"an input file must not be overwritten; got {path!r}. Use another path")
     for path in wanted:
         require_writable(path, overwrite=force)
     return [Path(path) for path in wanted]
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two paths lead to one file, through links of any kind, or would."""
+def _is_same_file(path: str, other: str) -> bool:
+    """Whether two paths are, or would be, the same file, also through links."""
     try:
-        return Path(one).samefile(other)
+        return Path(path).samefile(other)
     except OSError:  # one of them is not there yet
-        return os.path.realpath(one) == os.path.realpath(other)
+        return os.path.realpath(path) == os.path.realpath(other)
     except ValueError:  # a NUL character, which is refused elsewhere
         return False
 
 
 def write_output(target: Path, text: str, *, force: bool) -> None:
-    """Write a text, whole or not at all, and say where."""
+    """Write a text, whole or not at all, and print where."""
     from scoreprism._core.atomic_files import write_text
 
     say(f"wrote {write_text(target, lambda: text, overwrite=force)}")

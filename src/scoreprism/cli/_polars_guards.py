@@ -1,4 +1,4 @@
-"""What keeps polars from ending the process: panics in our words, and limits on memory seen before it meets them."""
+"""Guards around polars: its panics become refusals, and memory limits are checked before it exceeds them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from scoreprism._core.checks import refuse
-from scoreprism.cli._words import quote
+from scoreprism._core.checks import quote, refuse
 from scoreprism.exceptions import InputError
 
 _MEGABYTE = 10**6
 GIGABYTE = 10**9
 #: Address space in MB of `apply` on a small file, and what each thread of polars and OpenBLAS adds (measured).
 _BASE, _THREAD = 1500, 100
-#: Threads beyond these share what others have reserved.
+#: More threads than this do not need more address space.
 _MOST_THREADS = 8
-#: Bytes for each byte of a file: the text, its columns, the columns as they are written (3.8 were measured).
+#: Memory per byte of a file: the text, its columns, and the columns as they are written (3.8 was measured).
 _TIMES = 4.5
 #: Address space that Python and polars take before they read anything.
 _OWN_GIGABYTES = 1.5
@@ -46,11 +45,11 @@ except BaseException as error:
 
 @contextmanager
 def translate_errors(rule: str) -> Iterator[None]:
-    """Refuse what polars cannot read, in our words; its panics are no Exception and talk on stderr."""
+    """Turn errors and panics of polars into a refusal; a panic is not an Exception, and prints to stderr."""
     import polars as pl
 
     try:
-        with _silent_stderr():
+        with _silence_stderr():
             yield
     except InputError:
         raise
@@ -63,8 +62,8 @@ def translate_errors(rule: str) -> Iterator[None]:
 
 
 @contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """Rust writes its panics to the descriptor itself."""
+def _silence_stderr() -> Iterator[None]:
+    """Silence stderr at its descriptor, to which Rust writes its panics."""
     saved = -1
     with suppress(OSError, ValueError, AttributeError):
         if sys.stderr is not None:
@@ -82,7 +81,7 @@ def _silent_stderr() -> Iterator[None]:
 
 
 def try_arrow(content: bytes, kind: str, name: str, max_gigabytes: float) -> None:
-    """Let a child with little memory read an Arrow file first: a damaged length makes Rust end the whole process."""
+    """Let a child process with limited memory read an Arrow file first: a damaged length makes Rust abort."""
     if not sys.executable:
         return
     limit = str(int((max_gigabytes + _OWN_GIGABYTES) * GIGABYTE))
@@ -105,7 +104,7 @@ def try_arrow(content: bytes, kind: str, name: str, max_gigabytes: float) -> Non
 
 def require_start(path: str) -> None:
     """Refuse to start where a limit leaves no room for the libraries and a file."""
-    limit = _memory_limit()
+    limit = _read_memory_limit()
     if limit is None:
         return
     size = Path(path).stat().st_size if path != "-" and Path(path).is_file() else 0
@@ -117,7 +116,7 @@ def require_start(path: str) -> None:
 
 def require_room(size: float) -> None:
     """Refuse data that a limit leaves no room for, once their size is known."""
-    limit, used = _memory_limit(), _memory_used()
+    limit, used = _read_memory_limit(), _read_memory_used()
     if limit is not None and used is not None and used + _TIMES * size > limit:
         _refuse_limit(used + _TIMES * size, limit)
 
@@ -127,7 +126,7 @@ def _refuse_limit(need: float, limit: float) -> None:
     refuse(rule, f"a limit of {limit / _MEGABYTE:.0f} MB (ulimit -v)", "Raise the limit, or pass fewer rows at a time.")
 
 
-def _memory_limit() -> int | None:
+def _read_memory_limit() -> int | None:
     """The limit on address space in bytes; None where there is none."""
     try:
         import resource
@@ -137,8 +136,8 @@ def _memory_limit() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-def _memory_used() -> int | None:
-    """Address space in use; None where the system does not tell."""
+def _read_memory_used() -> int | None:
+    """Address space in use; None where it is unknown."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")

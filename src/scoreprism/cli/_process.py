@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 
 import click
 
-from scoreprism.cli._words import legible, one_line
+from scoreprism._findings.wording import one_line
 
 #: The end of the year 9999, the last that Python knows.
 _LAST_SECOND = 253_402_300_799
-#: Exit codes beside 0.
+#: Exit codes other than 0.
 GATE, USAGE, BUG, INTERRUPTED, PIPE, TERMINATED = 1, 2, 70, 130, 141, 143
 
 #: Options of other tools, and what they are called here; click itself finds those that are spelled alike.
@@ -31,14 +31,14 @@ _MEANT = {
 
 
 class Terminated(BaseException):
-    """SIGTERM, as an exception: what was begun is undone on the way out."""
+    """SIGTERM as an exception, so that unfinished work is cleaned up."""
 
 
 def run(command: Callable[[], Any]) -> NoReturn:
     """Run a command and leave the process."""
-    _fill_gaps()
-    with _terminable():
-        code = _code(command)
+    _replace_closed_streams()
+    with _unwind_on_sigterm():
+        code = _run_command(command)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -48,7 +48,7 @@ def run(command: Callable[[], Any]) -> NoReturn:
 
 
 def _require_environment() -> None:
-    """Refuse a time that numpy and matplotlib cannot read: they try when they are loaded, and fail in their words."""
+    """Refuse a time that numpy and matplotlib cannot read: they fail with an unclear error when they are loaded."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given is None or (given.isascii() and given.isdecimal() and int(given[:20]) <= _LAST_SECOND):
         return
@@ -59,7 +59,7 @@ def _require_environment() -> None:
 
 
 class _Closed(io.RawIOBase):
-    """A stdout that was closed before we came: the first to write to it learns so, not the interpreter at its end."""
+    """Replaces a stdout that was closed from the start: the first write fails, so that the error can be printed."""
 
     is_known = False
 
@@ -73,8 +73,8 @@ class _Closed(io.RawIOBase):
         return len(block)
 
 
-def _fill_gaps() -> None:
-    """Put something in the place of streams that are closed: else a file of ours would take their number."""
+def _replace_closed_streams() -> None:
+    """Replace streams that are closed: otherwise a file that we open would get their descriptor."""
     with contextlib.suppress(OSError):
         while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
             pass
@@ -86,23 +86,29 @@ def _fill_gaps() -> None:
 
 
 def _silence(stream: Any) -> None:
-    """Let a stream that cannot be written lead nowhere: the interpreter would try again on its way out."""
+    """Redirect a stream that cannot be written to nowhere: the interpreter would try again when it exits."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
 
 
+def legible(text: str, stream: Any) -> str:
+    """A text that a stream can encode: characters it does not have become question marks."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, errors="replace").decode(encoding)
+
+
 def to_stderr(text: str) -> None:
-    """One line on stderr, if there is room: what cannot be said must not keep results from being printed."""
+    """Print one line to stderr, if that is possible: a failure must not keep results from being printed."""
     try:
         click.echo(legible(text, sys.stderr), err=True)
     except OSError:
         _silence(sys.stderr)
 
 
-def _code(command: Callable[[], Any]) -> int:
-    """The exit code of a command; whatever went wrong has been said."""
+def _run_command(command: Callable[[], Any]) -> int:
+    """Run a command and return its exit code; errors are printed."""
     try:
         _require_environment()
         code = command()
@@ -111,7 +117,7 @@ def _code(command: Callable[[], Any]) -> int:
         raise
     except ClosedPipe:
         return PIPE
-    except BaseException as error:  # noqa: BLE001 - nobody shall see a traceback who did not ask for it
+    except BaseException as error:  # noqa: BLE001 - a traceback is only shown on request
         code, text = _explain(error)
         if code == BUG and is_debugging():
             import traceback
@@ -124,7 +130,7 @@ def _code(command: Callable[[], Any]) -> int:
 
 def _explain(error: BaseException) -> tuple[int, str]:
     """An exit code, and what went wrong in one line."""
-    exceptions = sys.modules.get("scoreprism.exceptions")  # not loaded: then the error is none of ours
+    exceptions = sys.modules.get("scoreprism.exceptions")  # not loaded: then the error is not one of ours
     if exceptions is not None and isinstance(error, exceptions.ScoreprismError):
         return USAGE, str(error)
     if isinstance(error, click.ClickException):
@@ -147,8 +153,8 @@ def _explain_call(error: click.ClickException) -> str:
     """A wrong call, with the command whose help to read."""
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and context is not None and error.option_name in _MEANT:
-        has = {name for option in context.command.params for name in option.opts}
-        meant = " or ".join(name for name in _MEANT[error.option_name] if name in has)
+        known = {name for option in context.command.params for name in option.opts}
+        meant = " or ".join(name for name in _MEANT[error.option_name] if name in known)
         error = click.UsageError(error.message + f" Did you mean {meant}?" * bool(meant), context)
     text = error.format_message().rstrip()
     text = text if text.endswith((".", "?", ")")) else f"{text}."
@@ -161,22 +167,22 @@ def _explain_call(error: click.ClickException) -> str:
 
 
 def is_debugging() -> bool:
-    """Whether tracebacks were asked for, as an option or in the environment."""
+    """Whether tracebacks were requested, by the option or the environment variable."""
     return "--debug" in sys.argv[1:2] or os.environ.get("SCOREPRISM_DEBUG", "").lower() in {"1", "true", "yes", "on"}
 
 
 def complain(text: str, kind: str = "error") -> None:
-    """One line on stderr that ``--quiet`` does not silence."""
+    """Print one line to stderr that ``--quiet`` does not silence."""
     to_stderr(f"{kind}: {one_line(text)}")
 
 
 class ClosedPipe(BaseException):
-    """Nobody reads our output any more; not an OSError, of which click would make exit code 1."""
+    """The reader of our output has closed the pipe; not an OSError, which click would turn into exit code 1."""
 
 
 @contextlib.contextmanager
-def open_pipe() -> Iterator[None]:
-    """Turn a closed pipe into an exception of its own; the interpreter must not complain of it on its way out."""
+def translate_closed_pipe() -> Iterator[None]:
+    """Turn a closed pipe into an exception of its own, about which the interpreter does not complain when it exits."""
     try:
         try:
             yield
@@ -188,8 +194,8 @@ def open_pipe() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM unwind the stack, so that temporary files go; a second one is not heard meanwhile."""
+def _unwind_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM unwind the stack, so that temporary files are removed; a second one is ignored meanwhile."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

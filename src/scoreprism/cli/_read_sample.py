@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import quote, refuse
 from scoreprism._document.model import Origin
 from scoreprism._findings.wording import plural
 from scoreprism.cli import _casts as casts
@@ -20,12 +20,10 @@ from scoreprism.cli._polars_guards import translate_errors
 from scoreprism.cli._score_checks import find_score_like, match_classes, require_order, require_sums
 from scoreprism.cli._sources import note_doubts, open_source
 from scoreprism.cli._text_files import read_text
-from scoreprism.cli._words import at, quote, several
+from scoreprism.cli._words import list_names, name_row
 
 if TYPE_CHECKING:
     from scoreprism import Sample
-
-__all__ = ["ReadOptions", "ReadSample", "ReadTable", "read_sample", "read_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +32,8 @@ class ReadSample:
 
     sample: Sample
     origin: Origin  # name and hash of the file, rows, columns used
-    notes: tuple[str, ...]  # what was done to it: rows dropped, columns chosen, what was taken for what
-    doubts: tuple[str, ...]  # what speaks against the file being complete; these are among the notes
+    notes: tuple[str, ...]  # on what was done: rows dropped, columns chosen
+    doubts: tuple[str, ...]  # why the file may be incomplete; these are among the notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +44,6 @@ class ReadTable:
     scores: dict[str, Any]  # an array, NaN where a row has none; or a frame with a column per class
     origin: Origin
     notes: tuple[str, ...]
-    doubts: tuple[str, ...]
 
 
 def read_sample(path: str, options: ReadOptions) -> ReadSample:
@@ -72,7 +69,7 @@ def read_table(path: str, options: ReadOptions) -> ReadTable:
         scores = {score.name: _read_score(score, columns, None) for score in columns.roles.scores}
     names = columns.roles.names.all
     table = columns.frame.rename({name: names[int(name)] for name in columns.frame.columns})
-    return ReadTable(table, scores, columns.describe({}), tuple(columns.roles.notes), tuple(columns.doubts))
+    return ReadTable(table, scores, columns.describe({}), tuple(columns.roles.notes))
 
 
 # ── columns ─────────────────────────────────────────────────────────────────────────────────────────
@@ -85,7 +82,7 @@ class _Columns:
     roles: Roles
     frame: pl.DataFrame  # as they were written, under their positions
     cast: dict[int, pl.Series]  # in their roles; null where a value is missing
-    rows: NDArray[np.intp]  # where each row stands in the file
+    rows: NDArray[np.intp]  # position of each row in the file
     origin: Origin
     doubts: list[str]
 
@@ -101,7 +98,7 @@ class _Columns:
         doubts = note_doubts([*source.doubts, *doubts], source.name, strict=options.strict)
         roles.notes.extend(doubts)
         origin = Origin(source.name, source.sha256, {"rows_read": frame.height, **details})
-        del source, table  # the text is not kept beside its columns
+        del source, table  # frees the text before the columns are converted
         with translate_errors("the columns of FILE must be readable"):
             cast = {i: _cast(frame.get_column(str(i)), i, roles) for i in roles.required}
         return cls(roles, frame, cast, np.arange(frame.height), origin, doubts)
@@ -124,28 +121,27 @@ class _Columns:
         if not self.roles.given.drop_missing:
             i, missing = min(gaps.items())
             written = self._written(i, missing)
-            label = (
-                " If it is a label, rename it." if written and self.roles.required[i] in ("target", "groups") else ""
-            )
+            is_label = written and self.roles.required[i] in ("target", "groups")
             refuse(
                 f"{self.roles.describe(i)} must have no missing values",
-                f"{int(missing.sum())} of {missing.size} missing, first in {at(np.argmax(missing))}{written}",
-                f"Fill them in, or pass --drop-missing to leave these rows out.{label}",
+                f"{int(missing.sum())} of {missing.size} missing, first in {name_row(np.argmax(missing))}{written}",
+                "Fill them in, or pass --drop-missing to leave these rows out."
+                + " If it is a label, rename it." * bool(is_label),
             )
         keep = ~np.logical_or.reduce(list(gaps.values()))
         if not keep.any():
             where = ", ".join(map(self.roles.describe, gaps))
             refuse("some row must be complete", "a missing value in every row", f"See {where}.")
-        counts = [
+        counts = "; ".join(
             f"{int(gap.sum())} missing in {self.roles.describe(i)}{self._written(i, gap)}" for i, gap in gaps.items()
-        ]
-        self.roles.notes.append(f"{plural(int((~keep).sum()), 'row')} of {keep.size} dropped: {'; '.join(counts)}.")
+        )
+        self.roles.notes.append(f"{plural(int((~keep).sum()), 'row')} of {keep.size} dropped: {counts}.")
         mask = pl.Series(keep)
         self.rows, self.frame = np.flatnonzero(keep), self.frame.filter(mask)
         self.cast = {i: series.filter(mask) for i, series in self.cast.items()}
 
     def note_missing(self) -> None:
-        """Say how many rows that are written back have no score; a column without any is not one of scores."""
+        """Note how many rows have no score; refuse a column in which no row has one."""
         gaps = self._find_gaps()
         if not gaps:
             return
@@ -154,8 +150,9 @@ class _Columns:
         if missing.all():
             refuse("some row must have a score", f"none in {plural(missing.size, 'row')}: {where}", "Correct --score.")
         self.roles.notes.append(
-            f"{int(missing.sum())} of {plural(missing.size, 'row')} have no score, first in {at(np.argmax(missing))} "
-            f"({where}): their recalibrated score is empty. Pass --drop-missing to leave them out."
+            f"{int(missing.sum())} of {plural(missing.size, 'row')} have no score, first in "
+            f"{name_row(np.argmax(missing))} ({where}): their recalibrated score is empty. "
+            "Pass --drop-missing to leave them out."
         )
 
     def _find_gaps(self) -> dict[int, NDArray[np.bool_]]:
@@ -193,7 +190,7 @@ class _Outcomes:
 
     column: pl.Series
     labels: list[Any]  # sorted
-    pos_label: Any  # the label that scores of one column speak of; None where the library knows (0/1, booleans)
+    pos_label: Any  # the class whose probability scores of one column are; None where that is clear (0/1, booleans)
 
     @classmethod
     def of(cls, columns: _Columns) -> _Outcomes:
@@ -202,7 +199,7 @@ class _Outcomes:
         column = columns.cast[columns.roles.names[str(target)]]
         labels = column.unique().sort().to_list()
         if len(labels) < 2:
-            got = f"{several(labels)} in all {plural(len(column), 'row')}"
+            got = f"{list_names(labels)} in all {plural(len(column), 'row')}"
             refuse(f"target {quote(target)} must hold at least two labels", got, "Use rows of both classes.")
         return cls(column, labels, _find_positive(columns.roles, labels))
 
@@ -218,25 +215,25 @@ class _Outcomes:
 
 
 def _find_positive(roles: Roles, labels: list[Any]) -> Any:
-    """The label that scores of one column speak of; None where there is no doubt, or no such score."""
+    """The class whose probability scores of one column are; None where that is clear, or where no score needs it."""
     given = roles.given
     alone = [f"score {quote(score.name)}" for score in roles.scores if len(score.columns) == 1]
     alone += [f"{role} {quote(name)}" for role, name in given.single.items() if role in ("q", "latent")]
     if alone and len(labels) > 2:
         rule = f"target {quote(given.target)} must hold two labels for {alone[0]}, which is one column"
-        refuse(rule, several(labels), "Name a column per class, for example --score 'p_*'.")
+        refuse(rule, list_names(labels), "Name a column per class, for example --score 'p_*'.")
     if given.pos_label is not None:
         if len(labels) > 2:
             rule = "--pos-label must be left out if the target has more than two labels"
-            refuse(rule, several(labels), "The names of the score's columns tell the classes.")
+            refuse(rule, list_names(labels), "The names of the score's columns tell the classes.")
         label = casts.match_label(given.pos_label, labels)
         if label is None:
             rule = "--pos-label must be one of the labels of the target"
-            refuse(rule, quote(given.pos_label), f"The labels are {several(labels)}.")
+            refuse(rule, quote(given.pos_label), f"The labels are {list_names(labels)}.")
         return label
     if alone and set(labels) not in ({0, 1}, {-1, 1}):
         rule = f"the positive label of {alone[0]} must be named"
-        refuse(rule, f"the labels {several(labels)}", f"Pass --pos-label {quote(labels[-1])}, or the other one.")
+        refuse(rule, f"the labels {list_names(labels)}", f"Pass --pos-label {quote(labels[-1])}, or the other one.")
     return None
 
 
@@ -258,8 +255,8 @@ def _read_score(score: Score, columns: _Columns, outcomes: _Outcomes | None) -> 
 
 
 def _keep_features(columns: _Columns, outcomes: _Outcomes) -> dict[str, pl.Series]:
-    """Features by name, without those that nobody named and that cannot be meant; notes say which."""
-    roles, kept = columns.roles, dict[str, pl.Series]()
+    """Features by name; columns that --all-features should not have taken are left out, with a note."""
+    roles, features = columns.roles, dict[str, pl.Series]()
     named, notes = set(roles.given.features), roles.notes
     for i in roles.features:
         name, raw = roles.names.all[i], columns.frame.get_column(str(i))
@@ -268,12 +265,12 @@ def _keep_features(columns: _Columns, outcomes: _Outcomes) -> dict[str, pl.Serie
             notes.append(f"Column {quote(name)} is not used as a feature: every value is unique.")
             continue
         if odd is not None:
-            first = f"{quote(raw[odd])} in {at(columns.rows[odd])}"
+            first = f"{quote(raw[odd])} in {name_row(columns.rows[odd])}"
             notes.append(f"Feature {quote(name)} is read as text: some values are not finite numbers, first {first}.")
-        kept[name] = series
-    others = {name: series for name, series in kept.items() if name not in named}
+        features[name] = series
+    others = {name: series for name, series in features.items() if name not in named}
     alike = _find_alike(others, columns, outcomes) if others else ()
-    return {name: series for name, series in kept.items() if name not in alike}
+    return {name: series for name, series in features.items() if name not in alike}
 
 
 def _find_alike(features: dict[str, pl.Series], columns: _Columns, outcomes: _Outcomes) -> list[str]:
@@ -283,7 +280,7 @@ def _find_alike(features: dict[str, pl.Series], columns: _Columns, outcomes: _Ou
     classes = [score.classes for score in roles.scores if len(score.columns) > 1]
     alike = find_score_like(features, single, outcomes.event if len(outcomes.labels) == 2 else None, classes)
     if alike:
-        which = several(name for name in roles.names.all if name in alike)
+        which = list_names(name for name in roles.names.all if name in alike)
         them, note = "them", f"Columns {which} are not used as features: they look like scores of the same target"
         if len(alike) == 1:
             them, note = "it", f"Column {which} is not used as a feature: it looks like a score of the same target"
@@ -303,7 +300,7 @@ def _make_sample(
         for name in given.segments
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ScoreprismWarning)  # whatever there is to say is said of each model
+        warnings.simplefilter("ignore", ScoreprismWarning)  # reports and tests warn about each model
         return Sample.of(
             casts.to_array(outcomes.column), scores, pl.DataFrame(features) if features else None,
             q=columns.get(given.q), latent=columns.get(given.latent), sample_weight=columns.get(given.weight),

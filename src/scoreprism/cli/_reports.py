@@ -1,7 +1,8 @@
-"""The commands that look at predictions as a whole: report, diagnose, compare."""
+"""The commands that judge predictions as a whole: report, diagnose, compare."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from scoreprism._findings.finding import Finding
     from scoreprism.calibrators import Calibrator
     from scoreprism.cli._read_sample import ReadSample
-    from scoreprism.decomposition import Decomposition
-    from scoreprism.report import ModelResult, Report
+    from scoreprism.report import Report
 
-#: Parts that rows are split into, so that each is judged by a fit that has not seen it.
+#: Folds of the library: each part of the rows is judged by a fit to the others.
 _FOLDS = 5
 #: The sections behind a verdict; those that a file has no columns for are left out.
 _EVIDENCE = ("verdict", "calibration", "grouping", "segments", "models")
@@ -53,14 +53,18 @@ def report(files: tuple[str, ...], paths: tuple[str, ...], form: str, force: boo
     from scoreprism._document.model import require_ending
 
     call = SumsCall.of(files, given) if is_at_scale(files, given) else None
-    inputs, stem = ((_single(files),), _stem(files[0])) if call is None else (call.inputs, call.stem)
+    inputs, stem = ((_require_file(files),), _name_after(files[0])) if call is None else (call.inputs, call.stem)
     paths = paths or (f"{stem}-report.html",)
     for path in paths:
         require_ending(path)
     targets = check_outputs(*paths, given["save_map"], given["save_sums"], force=force, inputs=inputs)
-    data = call.read() if call is not None else read_rows(files[0], given)
-    if given["save_map"]:
-        require_one_score(data, "--save-map")
+    data: ReadSample | ReadSums
+    if call is not None:
+        data = call.read()
+    else:
+        data = read_rows(files[0], given)
+        if given["save_map"]:
+            require_one_score(data.sample, "--save-map")
     made = make_report(data, given, "report")
     if given["save_map"]:
         write_output(targets.pop(), name_map(made).to_json(indent=1), force=force)
@@ -85,7 +89,7 @@ def diagnose(files: tuple[str, ...], full: bool, form: str, **given: Any) -> Non
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. Several files, a glob ('data/*.parquet') or a folder
     are summed where they are, whatever their size.
     """
-    data = SumsCall.of(files, given).read() if is_at_scale(files, given) else read_rows(_single(files), given)
+    data = SumsCall.of(files, given).read() if is_at_scale(files, given) else read_rows(_require_file(files), given)
     made = make_report(data, given, "diagnosis", _EVIDENCE if full else ("verdict", "segments"))
     emit(made if full else shorten(made), form)
     fail_gates(_find_failures(made, given))
@@ -124,7 +128,7 @@ def _require_two(scores: Sequence[str]) -> None:
 # ── from rows to a report ───────────────────────────────────────────────────────────────────────────
 
 
-def _single(files: tuple[str, ...]) -> str:
+def _require_file(files: tuple[str, ...]) -> str:
     """The one file of a report from rows."""
     if not files:
         context = click.get_current_context()
@@ -132,14 +136,15 @@ def _single(files: tuple[str, ...]) -> str:
     return files[0]
 
 
-def _stem(file: str) -> str:
-    """What a report on a file is called, in the working folder."""
+def _name_after(file: str) -> str:
+    """Name a report after its file; it is written to the working folder."""
     return ("" if file == "-" else Path(file).name.partition(".")[0]) or "predictions"
 
 
 def read_rows(file: str, given: Mapping[str, Any]) -> ReadSample:
-    """Read a file, and say what was done to it."""
-    from scoreprism.cli._read_sample import ReadOptions, read_sample
+    """Read a file, and print notes on what was done to it."""
+    from scoreprism.cli._column_roles import ReadOptions
+    from scoreprism.cli._read_sample import read_sample
 
     data = read_sample(file, ReadOptions.of(given))
     for note in data.notes:
@@ -152,28 +157,29 @@ def make_report(
     **options: Any,
 ) -> Report:  # fmt: skip
     """The report on rows or sums."""
-    if not isinstance(data, ReadSums):
-        _require_enough(data.sample)
-    say(f"seed: {given['seed']}")
-    from scoreprism.report import make_report as make  # not before the file is found fit: it loads everything
-
-    options |= {
-        "confidence_level": given["confidence"], "min_gain": given["min_gain"], "random_state": given["seed"],
-        "title": given.get("title"), "origin": data.origin, "notes": data.notes, "findings": find_suspects(data.doubts),
-    }  # fmt: skip
+    rows: Any
     if isinstance(data, ReadSums):
         sections = sections and [key for key in sections if key not in ("grouping", "models")]  # which need rows
-        made = make(data.sums, loss=data.losses, sections=sections, **options)
+        rows, options = data.sums, {**options, "loss": data.losses, "notes": data.doubts}
     else:
+        _require_enough(data.sample)
+        rows, options = data.sample, {**options, "loss": given["losses"], "notes": data.notes}
         options |= {"clip": given["clip"], "n_jobs": given["jobs"]}
-        made = make(data.sample, loss=given["losses"], sections=sections, **options)
+    say(f"seed: {given['seed']}")
+    from scoreprism.report import make_report as make  # after the file was read: it loads everything
+
+    made = make(
+        rows, sections=sections, confidence_level=given["confidence"], min_gain=given["min_gain"],
+        random_state=given["seed"], title=given.get("title"), origin=data.origin, findings=find_suspects(data.doubts),
+        **options,
+    )  # fmt: skip
     if kind != "recalibration":  # which shows no terms
         _say_floors(made)
     return replace(made, kind=kind)
 
 
 def _require_enough(sample: Sample) -> None:
-    """As many rows as folds: the library's remedy, fewer folds, is none here."""
+    """Refuse fewer rows than folds; the library's remedy, fewer folds, is not available here."""
     from scoreprism._core.checks import refuse
 
     if sample.n_units < _FOLDS:
@@ -182,27 +188,22 @@ def _require_enough(sample: Sample) -> None:
 
 
 def find_suspects(doubts: Sequence[str]) -> list[Finding]:
-    """What speaks against a file being complete."""
+    """Doubts that a file is complete, as findings."""
     from scoreprism._findings.finding import Finding
 
     return [Finding("file_suspect", facts={"reason": text}) for text in doubts]
 
 
 def _say_floors(made: Report) -> None:
-    """Say where terms are those of a floor that nobody asked for, and how to ask for another."""
-    infinite = {
-        (loss, twin._mark): [one for one, other in made.models.items() if loss in _floors(other)]
-        for model in made.models.values()
-        for loss, twin in _floors(model).items()
-    }
+    """Print which losses are infinite, at which floor their terms are shown instead, and how to choose another."""
+    infinite = defaultdict[tuple[str, str], list[str]](list)
+    for name, model in made.models.items():
+        for loss, result in model.decompositions.items():
+            if result._stand_in is not None:
+                infinite[loss, result._stand_in._mark].append(name)
     for (loss, mark), names in infinite.items():
         what = f"the {loss} loss of {', '.join(names)} is infinite; its terms are shown {mark}"
         say(f"note: {what}. Use --clip to choose the distance; gates then use it too")
-
-
-def _floors(model: ModelResult) -> dict[str, Decomposition]:
-    """What stands beside the infinite losses of a model."""
-    return {loss: found._stand_in for loss, found in model.decompositions.items() if found._stand_in is not None}
 
 
 def _find_failures(made: Report, given: Mapping[str, Any]) -> list[Finding]:
@@ -215,7 +216,7 @@ def _find_failures(made: Report, given: Mapping[str, Any]) -> list[Finding]:
 
 
 def shorten(made: Report) -> Report:
-    """What fits on a screen: the verdict's findings, and one table."""
+    """Keep what fits on a screen: the findings of the verdict, and one table."""
     from scoreprism._document.model import Callout
 
     verdict = made["verdict"]
@@ -228,7 +229,7 @@ def shorten(made: Report) -> Report:
 def keep_section(
     made: Report, key: str, title: str, *, above: Sequence[Any] = (), cautions: Sequence[Finding]
 ) -> Report:
-    """A report of one section, whose lead becomes the headline."""
+    """Keep one section of a report; its lead becomes the headline."""
     from scoreprism._document.model import Callout
 
     section = made[key]
@@ -240,10 +241,10 @@ def keep_section(
 # ── its recalibration map ───────────────────────────────────────────────────────────────────────────
 
 
-def require_one_score(data: ReadSample | ReadSums, what: str) -> None:
-    """Refuse several scores where a map is to be kept."""
-    if not isinstance(data, ReadSums) and len(data.sample.predictions) > 1:
-        names = ", ".join(data.sample.predictions)
+def require_one_score(sample: Sample, what: str) -> None:
+    """Refuse several scores where one map is fitted."""
+    if len(sample.predictions) > 1:
+        names = ", ".join(sample.predictions)
         raise click.UsageError(f"{what} takes one score; got {names}. Use `scoreprism recalibrate` once for each")
 
 

@@ -1,4 +1,4 @@
-"""Reports from sums: what the command line asks of the engines, and what it refuses there."""
+"""Reports from sums: files that are summed in place, and options that need rows, which are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_ROWS = {
     "max_gigabytes": "Leave it out: memory does not grow with the rows.",
     "jobs": "Leave it out: the engine has threads of its own.",
 }
-#: Options that sums have settled.
+#: Options that saved sums have already fixed.
 _SETTLED = (
     "target", "scores", "models", "pos_label", "weight", "q", "latent", "segments", "time", "clip",
     "verify_checksums", *_OF_SUMS[:-1],
@@ -46,7 +46,7 @@ _SINGLE = ("target", "weight", "q", "latent", "time", "fold_column", "fold_key")
 
 def is_at_scale(files: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Whether a call is about sums: its options say so, or its files."""
-    asked = bool(given.get("sums")) or any(given.get(name) is not None for name in _OF_SUMS)
+    asked = bool(given["sums"]) or any(given.get(name) is not None for name in _OF_SUMS)  # diagnose saves no sums
     return asked or len(files) > 1 or any(map(_is_many, files))
 
 
@@ -62,12 +62,7 @@ class ReadSums:
     sums: dict[str, tuple[Sums, ...]]
     losses: Sequence[ProperLoss] | None  # None: those that were summed
     origin: Origin
-    doubts: tuple[str, ...]  # what speaks against files being complete
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a report says of the files."""
-        return self.doubts
+    doubts: tuple[str, ...]  # why files may be incomplete
 
 
 @dataclass(frozen=True)
@@ -80,11 +75,11 @@ class SumsCall:
     @classmethod
     def of(cls, files: tuple[str, ...], given: Mapping[str, Any]) -> SumsCall:
         """Refuse what sums cannot do, before anything is read."""
-        typed = _typed()
+        typed = _find_typed()
         for name, remedy in _OF_ROWS.items():
             if name in typed:
                 raise click.UsageError(
-                    f"{_flag(name)} needs rows in memory; at scale rows are summed in place. {remedy}"
+                    f"{_spell_option(name)} needs rows in memory; at scale rows are summed in place. {remedy}"
                 )
         if "-" in files:
             raise click.UsageError(
@@ -97,14 +92,16 @@ class SumsCall:
                 )
             for name in _SETTLED:
                 if name in typed:
-                    raise click.UsageError(f"{_flag(name)} is already fixed by the sums in --sums. Leave it out")
+                    raise click.UsageError(
+                        f"{_spell_option(name)} is already fixed by the sums in --sums. Leave it out"
+                    )
         else:
             for name in ("target", "scores"):
                 if not (given[name] or (name == "scores" and given["models"])):
                     raise click.UsageError(
-                        f"at scale {_flag(name)} must name a column; got none. Columns are not guessed"
+                        f"at scale {_spell_option(name)} must name a column; got none. Columns are not guessed"
                     )
-        _require_one_to_save(given)
+        _require_one_to_save(given, given["scores"])
         return cls(files, given)
 
     @cached_property
@@ -122,7 +119,7 @@ class SumsCall:
 
     @property
     def stem(self) -> str:
-        """What a report on them is called."""
+        """Name of the report, without its ending."""
         path = Path(self._sources[0])
         alone = len(self.files) == 1 and path.is_file()
         word = path.name.partition(".")[0] if alone or path.is_dir() else path.parent.name
@@ -130,14 +127,14 @@ class SumsCall:
 
     @property
     def _name(self) -> str:
-        """What the data are called: the pattern or the folder, without where it stands."""
+        """Name of the data: the pattern or folder, of an absolute path with its last folder."""
         path, more = Path(self._sources[0]), len(self._sources) - 1
         if more:
             return f"{path.name} and {more} more"
         return str(Path(path.parent.name) / path.name if path.is_absolute() else path)
 
     def read(self) -> ReadSums:
-        """The sums, of data that stay where they are or of files that hold them; notes are said."""
+        """Sum the data in place, or read sums from files; notes are printed."""
         from scoreprism._document.model import Origin
         from scoreprism.cli._score_checks import require_order
         from scoreprism.exceptions import DoubtfulFileWarning
@@ -145,12 +142,12 @@ class SumsCall:
         given, losses, notes = self.given, self.given["losses"], list[str]()
         if given["sums"]:
             sums, details = _read_sums(self.inputs), {"files of sums": len(self.inputs)}
-            losses = losses if "losses" in _typed() else None
+            losses = losses if "losses" in _find_typed() else None
         else:
             notes = self._find_doubts()
             for note in notes:
                 say(f"note: {note}")
-            warnings.simplefilter("ignore", DoubtfulFileWarning)  # it has been said
+            warnings.simplefilter("ignore", DoubtfulFileWarning)  # printed above
             scores = self._find_scores()
             checksums = self._verify(scores) if given["verify_checksums"] or given["strict"] else {}
             sums = self._sum_up(scores)
@@ -163,7 +160,7 @@ class SumsCall:
     # ── files and columns ───────────────────────────────────────────────────────────────────────────
 
     def _find_doubts(self) -> list[str]:
-        """What speaks against files being complete; refused with --strict."""
+        """Why files may be incomplete; refused with --strict."""
         from scoreprism._core.source_files import doubt_file, find_files
         from scoreprism.cli._sources import note_doubts
 
@@ -198,9 +195,10 @@ class SumsCall:
         return several + [(role, self.given[role]) for role in _SINGLE if self.given[role] is not None]
 
     def _find_scores(self) -> tuple[str, ...]:
-        """A column for each score, found among those of the files."""
+        """Names of the columns of all scores."""
+        from scoreprism._core.checks import quote
         from scoreprism.cli._column_roles import Names, find_models, find_scores
-        from scoreprism.cli._words import quote, several
+        from scoreprism.cli._words import list_names
 
         names = list(self._schema)
         for word in self.given["scores"]:
@@ -208,15 +206,15 @@ class SumsCall:
                 columns = [names[i] for i in find_scores([word], names)[0].columns]
                 raise click.UsageError(
                     f"a report from sums is about two classes, so --score must name one column, the probability of the "
-                    f"event; got {quote(word)}, which are {len(columns)} columns ({several(columns, 3)}). "
+                    f"event; got {quote(word)}, which are {len(columns)} columns ({list_names(columns, 3)}). "
                     "If each is a model of its own, pass --models; for several classes, draw a sample of rows into one "
                     "file, or use scoreprism.scale.decompose in Python"
                 )
         known = Names(names)
-        taken = {known.find(name, _flag(role)) for role, name in self._columns}
+        taken = {known.find(name, _spell_option(role)) for role, name in self._columns}
         models = [model.name for model in find_models(self.given["models"], names, taken)]
         scores = (*self.given["scores"], *models)
-        _require_one_to_save({**self.given, "scores": scores})
+        _require_one_to_save(self.given, scores)
         return scores
 
     def _describe(self, passes: int) -> dict[str, Any]:
@@ -257,9 +255,9 @@ class SumsCall:
         """The label of --pos-label as the column has it."""
         import narwhals as nw
 
-        text, kind = self.given["pos_label"], self._schema.get(self.given["target"])
-        if text is None or kind is None:
-            return text
+        text, kind = self.given["pos_label"], self._schema[self.given["target"]]
+        if text is None:
+            return None
         if kind == nw.Boolean and text.casefold() in ("true", "false"):
             return text.casefold() == "true"
         try:
@@ -268,8 +266,8 @@ class SumsCall:
             return text
 
 
-def _require_one_to_save(given: Mapping[str, Any]) -> None:
-    if given.get("save_sums") and len(given["scores"]) > 1:
+def _require_one_to_save(given: Mapping[str, Any], scores: Sequence[str]) -> None:
+    if given.get("save_sums") and len(scores) > 1:
         raise click.UsageError("--save-sums saves the sums of one score; got several. Run it once for each")
 
 
@@ -290,14 +288,13 @@ def _read_sums(files: Sequence[str]) -> dict[str, tuple[Sums, ...]]:
     return {score: (total,) for score, total in totals.items()}
 
 
-def _typed() -> set[str]:
-    """Options that were given, not left at their defaults."""
+def _find_typed() -> set[str]:
+    """Names of options that the user typed, not left at their defaults."""
     context = click.get_current_context()
     default = (click.core.ParameterSource.DEFAULT, click.core.ParameterSource.DEFAULT_MAP)
     return {name for name in context.params if context.get_parameter_source(name) not in default}
 
 
-def _flag(name: str) -> str:
+def _spell_option(name: str) -> str:
     """An option as it is typed."""
-    known = {option.name: option.opts[0] for option in click.get_current_context().command.params}
-    return known.get(name, f"--{name.replace('_', '-')}")
+    return next(option.opts[0] for option in click.get_current_context().command.params if option.name == name)

@@ -1,4 +1,4 @@
-"""Scores beside outcomes: named after the labels, in the right order; and columns that look like further scores."""
+"""Checks of scores against outcomes: classes, sums, order; and columns that look like scores of other models."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import SUM_TOLERANCE, refuse
+from scoreprism._core.checks import SUM_TOLERANCE, quote, refuse
 from scoreprism.cli._casts import is_integer, match_label
-from scoreprism.cli._column_roles import Score
-from scoreprism.cli._words import at, quote, several
+from scoreprism.cli._column_roles import JOINTS, Score
+from scoreprism.cli._words import list_names, name_row
 
-#: How many standard errors below one half an area under the curve must be to be no accident.
+#: An area under the curve this many standard errors below one half is no accident.
 _NO_ACCIDENT = 4.0
 #: Words that names of scores begin or end with.
 WORDS = frozenset(
     ("hat", "model", "p", "pd", "phat", "pr", "pred", "predicted", "prediction", "preds", "prob", "proba",
      "probability", "probs", "score", "scores", "yhat")
 )  # fmt: skip
-_JOINTS = re.compile(r"[_\-. :/]+")
-#: A column that ranks outcomes as well as the score does is sure to rank them (in standard errors), has this share of
-#: the score's area above one half, and goes with it (rank correlation); so that little is lost if it was no score,
-#: because what the score knows is known without the feature. Besides it is not behind by more than noise (in standard
-#: errors of the paired difference), or is a better forecast than the event rate.
+_BETWEEN_WORDS = re.compile(f"[{re.escape(JOINTS)}]+")
+#: A column ranks outcomes as well as the score if its area under the curve is above one half by this many standard
+#: errors and by this share of the score's lead, and if its rank correlation with the score is this high; besides, it is
+#: behind by at most this many standard errors of the difference, or forecasts better than the event rate. If such a
+#: column was a feature after all, little is lost: the score knows nearly all that it does.
 _SURE, _NEARLY, _TOGETHER, _NOISE = 4.0, 0.85, 0.7, 2.0
-#: One that is only named alike must rank them half as well.
+#: A column with a similar name must rank them at least half as well.
 _HALF = 0.5
-#: Rows that are looked at; of more, every k-th.
+#: Rows that are compared; of more, every k-th.
 _ROWS = 200_000
 #: Sums of probabilities that were rounded to few digits.
 _ROUNDED = 0.01
@@ -39,15 +39,15 @@ Floats = NDArray[np.float64]
 
 
 def match_classes(score: Score, labels: Sequence[Any]) -> list[str]:
-    """The label that each column of a model speaks of."""
+    """Find the label of each column of a model."""
     for classes in (score.classes, *score.other_classes):
         meant = [match_label(text, labels) for text in classes]
         final = [text if label is None else str(label) for text, label in zip(classes, meant, strict=True)]
-        if set(labels) <= set(meant) and len(set(final)) == len(final) and _same_kind(final, labels):
+        if set(labels) <= set(meant) and len(set(final)) == len(final) and _is_same_kind(final, labels):
             break
     else:
         rule = f"the columns of score {quote(score.name)} must be named after the labels of the target"
-        got = f"columns for {several(score.classes)} beside the labels {several(labels)}"
+        got = f"columns for {list_names(score.classes)} beside the labels {list_names(labels)}"
         remedy = (
             "If each column is a model of its own, pass --models instead of --score; otherwise rename the columns, or"
         )
@@ -55,7 +55,7 @@ def match_classes(score: Score, labels: Sequence[Any]) -> list[str]:
     return final
 
 
-def _same_kind(final: Sequence[str], labels: Sequence[Any]) -> bool:
+def _is_same_kind(final: Sequence[str], labels: Sequence[Any]) -> bool:
     """A class that never occurs must be a number where the labels are numbers."""
     return isinstance(labels[0], str) or all(match_label(t, labels) is not None or is_integer(t) for t in final)
 
@@ -65,13 +65,13 @@ def require_sums(frame: pl.DataFrame, role: str, rows: NDArray[np.intp]) -> None
     sums = frame.to_numpy().sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
     if bad.size:
-        got = f"{float(sums[bad[0]]):.6g} in {at(rows[bad[0]])} ({bad.size} of {sums.size} rows)"
+        got = f"{float(sums[bad[0]]):.6g} in {name_row(rows[bad[0]])} ({bad.size} of {sums.size} rows)"
         remedy = "Check that the columns of all classes are named; round less, or divide each row by its sum."
         refuse(f"{role} must have rows that sum to 1 within {SUM_TOLERANCE:g}", got, remedy)
 
 
 def require_order(score: Floats, event: Floats, count: Floats | None, role: str, other: str) -> None:
-    """Refuse a score that is high where the positive label is rare: the classes may be swapped. Lines may be counts."""
+    """Refuse a score that is high where the positive label is rare: the classes may be swapped. `count` for cells."""
     _, place = np.unique(score, return_inverse=True)
     rows = np.bincount(place, count)
     events = np.bincount(place, event if count is None else count * event)
@@ -103,15 +103,15 @@ def find_score_like(
     """
     inside = {name: series for name, series in columns.items() if _is_inside(series)}
     others = [name for name in columns if name not in inside]
-    found = _families(inside, classes)
+    similar = _find_families(inside, classes)
     if event is not None and scores:
-        best = max(scores.values(), key=lambda score: float(_placements(score, event)[0].mean()))
+        best = max(scores.values(), key=lambda score: float(_find_placements(score, event)[0].mean()))
         for name, series in inside.items():
-            alike = {_alike(name, score, others) for score in scores}
+            alike = {_compare_names(name, score, others) for score in scores}
             rank = _compare_ranks(series, best, event)
             if "score" in alike or rank == "as good" or (rank and "name" in alike):
-                found.add(name)
-    return [name for name in inside if name in found]
+                similar.add(name)
+    return [name for name in inside if name in similar]
 
 
 def _is_inside(series: pl.Series) -> bool:
@@ -125,40 +125,40 @@ def _is_inside(series: pl.Series) -> bool:
 # ── names ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _alike(name: str, score: str, others: Iterable[str]) -> str:
+def _compare_names(name: str, score: str, others: Iterable[str]) -> str:
     """
     How alike two names are: "score" by a word for scores, "name" by another word, "" not at all.
 
-    A word says nothing if a column has it that cannot be a score: loan_pd, loan_ratio, loan_amount.
+    A word does not count if a column that cannot be a score has it too: loan_pd, loan_ratio, loan_amount.
     """
-    mine, its = _ends(name), _ends(score)
+    mine, its = _find_end_words(name), _find_end_words(score)
     if all(WORDS & {first, last} for first, last in (mine, its)):
         return "score"
     shared = [end for end in (0, 1) if mine[end] == its[end] and mine[end]]
-    telling = [end for end in shared if all(_ends(other)[end] != mine[end] for other in others)]
+    telling = [end for end in shared if all(_find_end_words(other)[end] != mine[end] for other in others)]
     return "name" if telling else ""
 
 
-def _ends(name: str) -> tuple[str, str]:
+def _find_end_words(name: str) -> tuple[str, str]:
     """The first and the last word of a name, without numbers; of one word both."""
-    words = [re.sub(r"\d+$", "", word) for word in _JOINTS.split(name.casefold()) if word]
+    words = [re.sub(r"\d+$", "", word) for word in _BETWEEN_WORDS.split(name.casefold()) if word]
     words = [word for word in words if word] or [""]
     return words[0], words[-1]
 
 
-def _families(inside: Mapping[str, pl.Series], classes: Iterable[Sequence[str]]) -> set[str]:
+def _find_families(inside: Mapping[str, pl.Series], classes: Iterable[Sequence[str]]) -> set[str]:
     """Columns of other models with a column per class: the same classes in other names, and rows that sum to 1."""
-    found = set[str]()
+    members = set[str]()
     for labels in classes:
         for name in inside:
             for place in (i for i in range(len(name)) if labels[0] and name.startswith(labels[0], i)):
                 family = [name[:place] + label + name[place + len(labels[0]) :] for label in labels]
-                if all(one in inside for one in family) and _sum_to_one([inside[one] for one in family]):
-                    found |= set(family)
-    return found
+                if inside.keys() >= set(family) and _has_sums_of_one([inside[column] for column in family]):
+                    members |= set(family)
+    return members
 
 
-def _sum_to_one(family: Sequence[pl.Series]) -> bool:
+def _has_sums_of_one(family: Sequence[pl.Series]) -> bool:
     sums = np.sum([series.to_numpy() for series in family], axis=0)
     return bool((np.abs(sums[~np.isnan(sums)] - 1.0) <= _ROUNDED).all())
 
@@ -173,29 +173,29 @@ def _compare_ranks(series: pl.Series, score: Floats, event: NDArray[np.bool_]) -
     values, score, event = series.gather(there).to_numpy(), score[there], event[there]
     if not 0 < np.count_nonzero(event) < event.size:
         return ""
-    mine, its = _placements(values, event), _placements(score, event)
+    mine, its = _find_placements(values, event), _find_placements(score, event)
     lead, best = float(mine[0].mean()) - 0.5, float(its[0].mean()) - 0.5  # areas above one half
-    ranks = np.array([_ranks(values), _ranks(score)])
+    ranks = np.array([_rank(values), _rank(score)])
     together = 0.0 if (ranks.std(axis=1) == 0.0).any() else float(np.corrcoef(ranks)[0, 1])
-    if lead > _SURE * _error(*mine) and lead >= _NEARLY * best and together >= _TOGETHER:
-        behind = _NOISE * _error(mine[0] - its[0], mine[1] - its[1])
+    if lead > _SURE * _estimate_error(*mine) and lead >= _NEARLY * best and together >= _TOGETHER:
+        behind = _NOISE * _estimate_error(mine[0] - its[0], mine[1] - its[1])
         forecasts = np.square(values - event).mean() < event.mean() * (1.0 - event.mean())
         if lead >= best - behind or forecasts:
             return "as good"
-    return "half as good" if lead > _NOISE * _error(*mine) and lead >= _HALF * best else ""
+    return "half as good" if lead > _NOISE * _estimate_error(*mine) and lead >= _HALF * best else ""
 
 
-def _placements(values: Floats, event: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _find_placements(values: Floats, event: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """The share of non-events below each event, and of events above each non-event (DeLong et al. 1988)."""
-    ranks, ones, zeros = _ranks(values), int(event.sum()), int((~event).sum())
-    below = (ranks[event] - _ranks(values[event])) / zeros
-    above = 1.0 - (ranks[~event] - _ranks(values[~event])) / ones
+    ranks, ones, zeros = _rank(values), int(event.sum()), int((~event).sum())
+    below = (ranks[event] - _rank(values[event])) / zeros
+    above = 1.0 - (ranks[~event] - _rank(values[~event])) / ones
     return below, above
 
 
-def _error(*parts: Floats) -> float:
+def _estimate_error(*parts: Floats) -> float:
     return float(np.sqrt(sum(part.var() / part.size for part in parts)))
 
 
-def _ranks(values: Floats) -> Floats:
+def _rank(values: Floats) -> Floats:
     return np.asarray(pl.Series(values).rank("average").to_numpy(), dtype=float)

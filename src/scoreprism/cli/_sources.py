@@ -1,4 +1,4 @@
-"""Where predictions come from: a file or stdin, its kind by its first bytes, its hash, and limits on its size."""
+"""Files and stdin: their kind by the first bytes, their hash, and limits on their size."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn, TypeAlias
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import quote, refuse
 from scoreprism._findings.wording import encodable
 from scoreprism.cli._polars_guards import GIGABYTE
-from scoreprism.cli._words import quote
 from scoreprism.exceptions import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
 _CHUNK = 1 << 22
-#: How UTF-16 begins.
+#: First bytes of UTF-16.
 WIDE = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
-#: How an Arrow stream ends; it may also just stop, as one does that was cut off.
+#: Last bytes of an Arrow stream; they are optional, but a stream that was cut off lacks them.
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "stream"}
 _USE_PARQUET = "In Parquet, only the named columns are read."
@@ -51,8 +50,7 @@ _FOREIGN = {
     b"<html": ("a web page", _LOGIN),
     b"%PDF": ("a PDF document", "Pass a table of predictions."),
 }
-#: Columns of a file as they were written, under their positions; what speaks against the file being complete; and what
-#: a report says of the file.
+#: Columns of a file, named by their positions; doubts that the file is complete; and details for the report.
 Taken: TypeAlias = "tuple[pl.DataFrame, list[str], dict[str, str]]"
 
 
@@ -65,7 +63,7 @@ class Source:
     kind: str  # "text", "parquet", "arrow" or "stream"
     content: bytes  # the bytes, unpacked; none of a Parquet file, which is read where it is, column by column
     path: Path | None = None  # where that file is
-    doubts: tuple[str, ...] = ()  # what speaks against the file being complete
+    doubts: tuple[str, ...] = ()  # why the file may be incomplete
 
     def open(self) -> IO[bytes]:
         """The bytes as a file."""
@@ -92,7 +90,7 @@ def open_source(given: str, max_gigabytes: float, encoding: str) -> Source:
 
 
 def read_small(given: str, role: str, megabytes: int) -> bytes:
-    """Read a file that must be a plain one and small: a device may have no end, a pipe no beginning."""
+    """Read a small file; devices and pipes are refused, because they may never end."""
     with _open_plain(Path(given), role, "Write it to a file first.") as file:
         content = file.read(megabytes * 10**6 + 1)  # it may grow while it is read
     if len(content) > megabytes * 10**6:
@@ -102,7 +100,7 @@ def read_small(given: str, role: str, megabytes: int) -> bytes:
 
 @contextmanager
 def _open_plain(path: Path, role: str, remedy: str) -> Iterator[IO[bytes]]:
-    """A plain file, open; whatever is in the way is said in our words."""
+    """Open a plain file; errors are refusals with a remedy."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -122,7 +120,7 @@ def _open_plain(path: Path, role: str, remedy: str) -> Iterator[IO[bytes]]:
 
 
 def _read(file: IO[bytes], name: str, path: Path | None, most: float, *, utf8: bool) -> Source:
-    """What is there, by its first bytes."""
+    """Read what is there, by its first bytes."""
     start = file.read(64)
     if not start:
         refuse("FILE must not be empty", f"0 bytes in {quote(name)}", "Check how it was written.")
@@ -146,7 +144,7 @@ def _read(file: IO[bytes], name: str, path: Path | None, most: float, *, utf8: b
 
 
 def _find_kind(start: bytes, name: str, *, packed: bool = False) -> str:
-    """What the first bytes say; the ending of the name only speaks where they do not fit it."""
+    """Find the kind by the first bytes; a name whose ending promises another kind is refused."""
     for magic, (what, remedy) in _FOREIGN.items():
         if start.startswith(magic):
             refuse("FILE must be CSV, TSV, Parquet or Arrow", f"{what} in {quote(name)}", remedy)
@@ -164,7 +162,7 @@ def _find_kind(start: bytes, name: str, *, packed: bool = False) -> str:
 
 
 def _read_all(stream: IO[bytes] | gzip.GzipFile, name: str, most: float, start: bytes = b"", *, text: bool) -> bytes:
-    """All bytes of a stream, if they are not too many; junk that goes on for ever is noticed at its start."""
+    """Read a whole stream, up to a size; binary data without an end are refused at their first block."""
     blocks, size = [start], len(start)
     while block := stream.read(_CHUNK):
         size += len(block)
@@ -178,7 +176,7 @@ def _read_all(stream: IO[bytes] | gzip.GzipFile, name: str, most: float, start: 
 
 
 def refuse_binary(name: str) -> NoReturn:
-    """Text with NUL bytes."""
+    """Refuse text with NUL bytes."""
     remedy = "If it is UTF-16, pass --encoding utf-16; otherwise it is damaged or not text."
     refuse("a text file must not contain NUL bytes", f"some in {quote(name)}", remedy)
 
@@ -195,7 +193,7 @@ def _unpack(packed: bytes, name: str, most: float) -> bytes:
 
 
 def note_doubts(doubts: Sequence[str], name: str, *, strict: bool) -> list[str]:
-    """Notes on what speaks against a file being complete; with --strict it is refused."""
+    """Turn doubts that a file is complete into notes; with --strict it is refused."""
     if doubts and strict:
         remedy = "Write or download it again; if it is complete, leave --strict out."
         refuse("with --strict a file must be complete beyond doubt", f"{quote(name)}: {doubts[0]}", remedy)

@@ -21,7 +21,7 @@ METHODS = (
     "score-temperature", "score-vector", "score-polynomial", "top-label",
 )  # fmt: skip
 GROUPING_METHODS = ("projected-covariance", "bootstrap")
-#: What a small p-value says of a model.
+#: What a small p-value means for a model.
 _REJECTED = {"calibration": "is not calibrated", "grouping": "loses information that is in the features"}
 
 
@@ -50,32 +50,33 @@ def test(file: str, form: str, **given: Any) -> None:
     data = read_rows(file, given)
     say(f"seed: {given['seed']}")
     results = _run(data.sample, given)
-    emit(_answer(data, results, given), form)
+    emit(_make_answer(data, results, given), form)
     if given["fail_if_miscalibrated"]:
         from scoreprism._calibration_test.gate import judge_calibration
 
-        pvalues = {name: found.pvalue for name, found in results["calibration"].items()}
+        pvalues = {name: result.pvalue for name, result in results["calibration"].items()}
         fail_gates(judge_calibration(pvalues, given["alpha"]))
 
 
 def _run(sample: Sample, given: dict[str, Any]) -> Any:
-    """Tests by what they are about and by model."""
+    """Run the tests; results by subject and model."""
+    from scoreprism._core.checks import quote
     from scoreprism._sample.sample import warn_of_prediction
     from scoreprism.inference import calibration_test, grouping_test
 
     models = {name: sample.model(name) for name in sample.predictions}
-    for name, one in models.items():
-        warn_of_prediction(one, "y_proba" if len(models) == 1 else f"y_proba[{name!r}]")
+    for name, model in models.items():
+        warn_of_prediction(model, f"score {quote(name)}")
     shared = {"random_state": given["seed"], "n_jobs": given["jobs"]}
     how = {"method": given["method"], "n_resamples": given["resamples"], **shared}
-    results = {"calibration": {name: calibration_test(one, **how) for name, one in models.items()}}
+    results = {"calibration": {name: calibration_test(model, **how) for name, model in models.items()}}
     if sample.X is not None:
         how = {"method": given["grouping_method"], **shared}
-        results["grouping"] = {name: grouping_test(one, **how) for name, one in models.items()}
+        results["grouping"] = {name: grouping_test(model, **how) for name, model in models.items()}
     return results
 
 
-def _answer(data: ReadSample, results: Any, given: dict[str, Any]) -> Document:
+def _make_answer(data: ReadSample, results: Any, given: dict[str, Any]) -> Document:
     from scoreprism._document.model import Block, Callout, Paragraph, make_table
     from scoreprism._kernels.holm import holm
 
@@ -94,9 +95,9 @@ def _answer(data: ReadSample, results: Any, given: dict[str, Any]) -> Document:
     note = "A small p is evidence against the hypothesis; a large one does not prove it."
     table = make_table("tests", "", columns, rows, note)
     hypotheses = dict.fromkeys(test.hypothesis for tests in results.values() for test in tests.values())
-    findings = [one.about(name) for tests in results.values() for name, test in tests.items() for one in test.findings]
+    findings = [f.about(name) for tests in results.values() for name, test in tests.items() for f in test.findings]
     more: list[Block] = [Paragraph(f"Hypothesis: {text}.") for text in hypotheses]
-    more += [Callout(one) for one in (*findings, *find_suspects(data.doubts))]
+    more += map(Callout, (*findings, *find_suspects(data.doubts)))
     settings = {"seed": given["seed"], "method": given["method"], "n_resamples": given["resamples"]}
     level = f"at level {given['alpha']:g}"
     headline = f"Significant {level}: {'; '.join(rejected)}." if rejected else f"Nothing significant {level}."

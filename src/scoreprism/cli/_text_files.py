@@ -1,4 +1,4 @@
-"""CSV and its kin: encoding, delimiter, header and the shape of every line are settled before polars splits it."""
+"""CSV and similar text: encoding, delimiter, header and the shape of every line are checked before polars splits it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import refuse
+from scoreprism._core.checks import quote, refuse
 from scoreprism._core.source_files import doubt_ending
 from scoreprism._findings.wording import plural
 from scoreprism.cli._polars_guards import require_room, translate_errors
 from scoreprism.cli._sources import WIDE, Source, Taken, refuse_binary
-from scoreprism.cli._words import at, quote
+from scoreprism.cli._words import name_row
 
 if TYPE_CHECKING:
     from scoreprism.cli._column_roles import ReadOptions
@@ -29,7 +29,7 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _SAMPLE = 50
 _HEADER = 1 << 22
 _COLUMNS = 100_000
-#: Bytes at the end that are looked at first.
+#: Bytes at the end that are checked first.
 _TAIL = 1 << 16
 _QUOTED = re.compile(rb'"[^"]*"')
 
@@ -75,13 +75,13 @@ def read_text(source: Source, options: ReadOptions) -> TextFile:
     require_room(len(source.content))
     content, delimiter = _to_utf8(source.content, source.name, options.encoding), options.delimiter
     if b"\n" not in content and b"\r" in content:
-        content = content.replace(b"\r", b"\n")  # lines as old Macs ended them
-    if content[:4].lower() == b"sep=" and content[5:6] in b"\r\n":  # how Excel is told the delimiter
+        content = content.replace(b"\r", b"\n")  # line ends of old Macs
+    if content[:4].lower() == b"sep=" and content[5:6] in b"\r\n":  # how files tell Excel the delimiter
         delimiter = content[4:5].decode("utf-8") if delimiter is None else delimiter
         content = content[5:]
     if delimiter is None:
         delimiter = _find_delimiter(content, options.decimal_comma)
-    delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)  # few shells make it easy to type one
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)  # hard to type in most shells
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
         refuse("--delimiter must be one character", quote(delimiter), "For example ';', or 'tab'.")
     names, start = _read_header(content, source.name, delimiter)
@@ -122,7 +122,7 @@ def _require_utf8(content: bytes, name: str) -> None:
 
 
 def _find_delimiter(content: bytes, decimal_comma: bool) -> str:
-    """The delimiter that splits the header, and every line after it into as many fields."""
+    """Find the delimiter that splits the header and every line after it into equally many fields."""
     fits: dict[str, tuple[bool, int]] = {}
     for delimiter in DELIMITERS:
         widths = [len(record) for record in _first_records(content, delimiter)]
@@ -183,12 +183,12 @@ def _skip_blank_lines(content: bytes, start: int) -> int:
 
 
 def _collapse_quotes(body: bytes, delimiter: str) -> bytes:
-    """The text with one quote for each quoted field: a line is then a record. What readers differ on is refused."""
+    """Replace each quoted field by one quote, so that a line is a record; what readers disagree on is refused."""
     is_open = body.count(b'"') % 2 == 1
     bare = _drop_quoted(body + b'"' if is_open else body) if b'"' in body else body
     stray, lone = _find_odd_signs(bare, delimiter) if b'"' in bare or b"\r" in bare else (None, None)
     if stray is not None:
-        got = f'a stray " in line {_line_of(stray, bare, body)} after the header'
+        got = f'a stray " in line {_count_lines_to(stray, bare, body)} after the header'
         remedy = "Write the file again with a CSV library, or remove the quotes."
         refuse("quotes must enclose whole fields and be doubled inside them", got, remedy)
     if is_open:
@@ -196,20 +196,20 @@ def _collapse_quotes(body: bytes, delimiter: str) -> bytes:
         got = f"an odd number of quotes, the last one in line {line} after the header"
         refuse("a quote must be closed", got, "The file may be cut off: check its end, and how it was written.")
     if lone is not None:  # it ends a line for some readers and not for others
-        got = f"a lone carriage return in line {_line_of(lone, bare, body)} after the header"
+        got = f"a lone carriage return in line {_count_lines_to(lone, bare, body)} after the header"
         refuse("lines must all end in the same way", got, "Write the file again with one kind of line ending.")
     return bare
 
 
 def _drop_quoted(body: bytes) -> bytes:
-    """The text without what is in quotes; the closing quotes stay."""
+    """Drop what is in quotes, except for the closing quotes."""
     signs = np.frombuffer(body, dtype=np.uint8)
     is_inside = np.bitwise_xor.accumulate((signs == ord('"')).view(np.uint8))
     return bytes(signs[is_inside == 0])
 
 
 def _find_odd_signs(bare: bytes, delimiter: str) -> tuple[int | None, ...]:
-    """The first quote with a part of a field before or after it, and the first carriage return without a line feed."""
+    """Find the first quote inside a field, and the first carriage return without a line feed."""
     signs = np.frombuffer(b"\0%b\0" % bare, dtype=np.uint8)  # no text holds NUL bytes
     quotes, returns = (np.flatnonzero(signs == ord(sign)) for sign in '"\r')
     is_border = np.isin(np.arange(256), [*b'\0"\r\n', *delimiter.encode()])
@@ -218,14 +218,14 @@ def _find_odd_signs(bare: bytes, delimiter: str) -> tuple[int | None, ...]:
     return tuple(int(places[0]) - 1 if places.size else None for places in (stray, lone))
 
 
-def _line_of(place: int, bare: bytes, body: bytes) -> int:
-    """The line of the file that a place of its collapsed text is in."""
+def _count_lines_to(place: int, bare: bytes, body: bytes) -> int:
+    """Number of the line of the file that holds a place of its collapsed text."""
     before = islice(_QUOTED.finditer(body), bare.count(b'"', 0, place))
     return bare.count(b"\n", 0, place) + sum(quoted[0].count(b"\n") for quoted in before) + 1
 
 
 def _measure(bare: bytes, delimiter: str, width: int) -> tuple[int, NDArray[np.intp]]:
-    """Records, and which are blank lines; refused unless each other one has `width` fields."""
+    """Count the records and find blank lines; records without exactly `width` fields are refused."""
     between_ends = bytes({*range(256)} - {*delimiter.encode(), *b"\n"})
     ends = bare.translate(None, between_ends) + (b"" if not bare or bare.endswith(b"\n") else b"\n")
     fields = np.diff(np.flatnonzero(np.frombuffer(ends, dtype=np.uint8) == ord("\n")), prepend=-1)
@@ -240,16 +240,16 @@ def _measure(bare: bytes, delimiter: str, width: int) -> tuple[int, NDArray[np.i
         remedy = "The file may be cut off, or a name is missing in its header."
         if n_fields > width:
             remedy = "Quote fields that contain the delimiter (with decimal commas, use another), or name every column."
-        got = f"{n_fields} in {at(row)} ({plural(ragged.size, 'such line')})"
+        got = f"{n_fields} in {name_row(row)} ({plural(ragged.size, 'such line')})"
         refuse(f"every line must have as many fields as the header, {width}", got, remedy)
     return fields.size, blank
 
 
 def _doubt_end(body: bytes, bare: bytes, delimiter: str) -> str:
-    """What speaks against the file being complete; a cut inside of an earlier field leaves too few, and is refused."""
+    """Why the last field may be cut off; a cut in an earlier field leaves too few of them and is refused."""
     if bare.endswith((b"\n", b'"')):
         return ""
-    for text in (bare[-_TAIL:].partition(b"\n")[2], bare):  # the last lines clear almost any file that is complete
+    for text in (bare[-_TAIL:].partition(b"\n")[2], bare):  # the last lines suffice for nearly every complete file
         *others, last = (line.removesuffix(b"\r") for line in text.split(b"\n"))
         doubt = doubt_ending(others, last, delimiter.encode(), body.rpartition(b"\n")[2])
         if not doubt and any(line[-1:] not in (b"", b'"') for line in others):
