@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,13 @@ FAST = (
     "tests/ensembles/test_pools.py", "tests/report/test_findings.py", "tests/cli/test_reading.py",
     "tests/scale/test_scale.py",
 )  # fmt: skip
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m fast` other files are not even imported, which would take longer than some of its tests."""
+    if config.option.markexpr != "fast" or collection_path.is_dir() or collection_path.name == "__init__.py":
+        return None
+    return True if collection_path.relative_to(config.rootpath).as_posix() not in FAST else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,7 +19,6 @@ from sklearn.metrics import log_loss
 
 from scoreprism import decompose
 from scoreprism._kernels.quadratic_program import solve_qp
-from scoreprism._maps.spline_basis import Basis, Quadratic, choose_penalty
 from scoreprism._sample.folds import random_folds
 from scoreprism.calibrators import (
     BetaCalibrator,
@@ -425,20 +424,41 @@ def test_leave_one_out_bandwidth_is_the_best_of_those_tried():
 # ── splines ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_basis_equals_scipy_inside_and_is_straight_outside():
-    basis = Basis(-1.0, 2.0, 9)
-    knots = basis.left + basis.width * np.arange(-3, 10)
-    x = np.linspace(-1, 2, 101)[:-1]
-    np.testing.assert_allclose(basis.design(x), BSpline.design_matrix(x, knots, 3).toarray(), atol=1e-14)
-    far = basis.design(np.array([-9.0, -8.0, -7.0, 8.0, 9.0, 10.0]))
-    np.testing.assert_allclose(far[0] - 2 * far[1] + far[2], 0, atol=1e-12)
-    np.testing.assert_allclose(far[3] - 2 * far[4] + far[5], 0, atol=1e-12)
-    np.testing.assert_allclose(
-        basis.design(np.linspace(-5, 5, 41)) @ basis.greville, np.linspace(-5, 5, 41), atol=1e-12
-    )
-    beta = np.sort(np.random.default_rng(0).normal(size=9))
-    grid = np.linspace(-6, 6, 400)
-    np.testing.assert_allclose(basis.curve(beta, tails=True)(grid), basis.design(grid) @ beta, atol=1e-12)
+def b_splines(x, k=12):
+    """Twelve cubic B-splines on even knots over [0, 1] by scipy, and DᵀD of the second differences of coefficients."""
+    knots = np.arange(-3.0, k + 1.0) / (k - 3)
+    second = np.diff(np.eye(k), 2, axis=0)
+    return BSpline.design_matrix(x, knots, 3).toarray(), second.T @ second
+
+
+def waves(n=300):
+    """Outcomes whose law rises and falls."""
+    rng = np.random.default_rng(0)
+    s = rng.random(n)
+    return s, (rng.random(n) < 0.5 + 0.3 * np.sin(5 * s)).astype(int)
+
+
+def straight(penalty):
+    """A P-spline of the score itself: least squares, without a link."""
+    return SplineCalibrator(link="identity", chart="probability", n_basis=12, penalty=penalty)
+
+
+def test_a_spline_is_penalised_least_squares_of_scipys_basis():
+    s, y = waves()
+    b, penalty = b_splines(s)
+    expected = b @ np.linalg.solve(b.T @ b + 2.0 * penalty, b.T @ y)
+    assert 0.05 < expected.min() < expected.max() < 0.95
+    np.testing.assert_allclose(straight(2.0).fit(s, y).calibrate(s), expected, atol=1e-12)
+
+
+def test_splines_go_straight_on_beyond_their_knots():
+    """Three intervals beyond the outer knots; the log-odds of scores between .2 and .8 end there at 1.4."""
+    s, y = waves()
+    fitted = SplineCalibrator(n_basis=8, penalty=1.0).fit(0.2 + 0.6 * s, y)
+    for far in (np.array([-3.6, -3.4, -3.2]), np.array([3.2, 3.4, 3.6])):
+        law = logit(fitted.calibrate(expit(far)))
+        assert law[0] - 2 * law[1] + law[2] == pytest.approx(0.0, abs=1e-12)
+        assert abs(law[0] - law[2]) > 1e-3
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -556,14 +576,10 @@ def test_sharing_rows_among_points_changes_nothing_that_matters(monkeypatch):
 
 def test_reml_is_the_marginal_likelihood_of_gaussian_data():
     """λ of the identity link against a direct maximisation of the restricted likelihood on a fine grid."""
-    rng = np.random.default_rng(0)
-    n, basis = 300, Basis(0.0, 1.0, 12)
-    x = rng.random(n)
-    z = np.sin(5 * x) + 0.3 * rng.normal(size=n)
-    b = basis.design(x)
-    problem = Quadratic(b.T @ b, b.T @ z, float(z @ z))
-    chosen = choose_penalty(problem, basis.penalty, "reml", "identity", float(n))
-    values, vectors = np.linalg.eigh(basis.penalty)
+    n, (s, z) = 300, waves()
+    b, penalty = b_splines(s)
+    chosen = straight("reml").fit(s, z).penalty_
+    values, vectors = np.linalg.eigh(penalty)
     fixed, random = b @ vectors[:, :2], b @ vectors[:, 2:] / np.sqrt(values[2:])
 
     def minus_twice(lam):
@@ -578,16 +594,13 @@ def test_reml_is_the_marginal_likelihood_of_gaussian_data():
 
 
 def test_gcv_is_generalised_cross_validation():
-    rng = np.random.default_rng(0)
-    n, basis = 300, Basis(0.0, 1.0, 12)
-    x = rng.random(n)
-    z = np.sin(5 * x) + 0.3 * rng.normal(size=n)
-    b = basis.design(x)
-    chosen = choose_penalty(Quadratic(b.T @ b, b.T @ z, float(z @ z)), basis.penalty, "gcv", "identity", float(n))
+    s, y = waves()
+    b, penalty = b_splines(s)
+    chosen = straight("gcv").fit(s, y).penalty_
 
     def gcv(lam):
-        hat = b @ np.linalg.solve(b.T @ b + lam * basis.penalty, b.T)
-        return ((z - hat @ z) ** 2).sum() / (n - np.trace(hat)) ** 2
+        hat = b @ np.linalg.solve(b.T @ b + lam * penalty, b.T)
+        return ((y - hat @ y) ** 2).sum() / (y.size - np.trace(hat)) ** 2
 
     grid = chosen * 10.0 ** np.linspace(-1, 1, 81)
     assert grid[np.argmin([gcv(lam) for lam in grid])] == pytest.approx(chosen, rel=0.15)
@@ -664,8 +677,8 @@ def isotonic_at(s, y, w=None):
 
 
 def test_venn_abers_of_many_rows_equals_brute_force_at_some():
-    s, y = sample(3000)
-    new = np.linspace(0.01, 0.99, 23)
+    s, y = sample(1500)
+    new = np.linspace(0.01, 0.99, 15)
     interval = VennAbersCalibrator().fit(s, y).predict_interval(new)
     for column, outcome in ((0, 0.0), (1, 1.0)):
         brute = [isotonic_at(np.append(s, v), np.append(y, outcome)) for v in new]

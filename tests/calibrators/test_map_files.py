@@ -464,22 +464,22 @@ def test_files_in_use_and_files_of_others_stay(file, tmp_path):
 
 
 @UNIX
-def test_a_file_taken_for_stale_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    from scoreprism._core import atomic_files as _files
+def test_a_file_taken_for_stale_before_it_is_locked_is_made_again(file, tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    expected = saved(file, "--target", "y", "--score", "good", name="a.json")
+    before, real, calls = set(tmp_path.iterdir()), fcntl.flock, []
 
-    real, calls = _files._lock, []
-
-    def locked(descriptor):
+    def locked(descriptor, how):
         calls.append(descriptor)
         if len(calls) == 1:  # another process has just locked and removed it
-            (only,) = tmp_path.iterdir()
+            (only,) = set(tmp_path.iterdir()) - before
             only.unlink()
-        return real(descriptor)
+        return real(descriptor, how)
 
-    monkeypatch.setattr(_files, "_lock", locked)
-    _files.write_text(tmp_path / "a.csv", lambda: "whole")
+    monkeypatch.setattr(fcntl, "flock", locked)
+    assert saved(file, "--target", "y", "--score", "good", name="b.json").to_json() == expected.to_json()
     assert len(calls) == 2
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.csv", "whole")]
+    assert set(tmp_path.iterdir()) - before == {tmp_path / "b.json"}
 
 
 # ── words in SQL and on pages ───────────────────────────────────────────────────────────────────────

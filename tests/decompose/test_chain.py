@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoreprism import Chain, Decomposition, FiniteModel, Level, Sample, get_loss, resolution_decomposition
@@ -54,6 +54,7 @@ def rows_of(level, index):
 
 
 @every_loss
+@settings(max_examples=20)  # of each of 18 losses: the sums are the same for all of them
 @given(data=st.data())
 def test_telescoping_closes(loss, data):
     """Rows sum to the loss of the prediction, row by row and on average, for any laws whatever, in every form."""
@@ -71,6 +72,7 @@ def test_telescoping_closes(loss, data):
 
 
 @every_loss
+@settings(max_examples=20)
 @given(data=st.data())
 def test_rows_may_be_permuted_repeated_dropped_and_scaled(loss, data):
     """Permutation; integer weights = repetition; zero weight = absent row; the scale of weights does not matter."""

@@ -713,7 +713,7 @@ def test_double_use_is_said():
     forest = ExtraTreesClassifier(20, min_samples_leaf=20, random_state=0).fit(X, y)
     note = "ExtraTreesClassifier was trained on these rows (each leaf of its trees holds exactly as many of them as in training): "
     with pytest.warns(DoubleUseWarning, match=re.escape(note)):
-        d = decompose(y, forest, X, random_state=0)
+        d = decompose(y, forest, X, repeats=1, random_state=0)
     (only,) = d.summary().findings
     assert (only.kind, only.because.kind, only.because.subject) == (
         "do_not_act",
@@ -726,7 +726,7 @@ def test_double_use_is_said():
     with pytest.warns(
         DoubleUseWarning, match=re.escape("KNeighborsClassifier was trained on these rows (it stores them)")
     ):
-        decompose(y, near, X, loss="brier", random_state=0)
+        decompose(y, near, X, loss="brier", repeats=1, random_state=0)
     with pytest.warns(DoubleUseWarning, match="calibration= holds these very rows"):
         reused = decompose(y, s, calibration=(s, y), random_state=0)
     assert [(one.kind, one.because.kind) for one in reused.summary().findings] == [("do_not_act", "calibration_reused")]
@@ -832,7 +832,7 @@ def test_few_rows(n):
     y = np.arange(n) % 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        d = decompose(y, s, rng.random((n, 2)), loss="log", random_state=0)
+        d = decompose(y, s, rng.random((n, 2)), loss="log", repeats=1, random_state=0)
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
     assert [one.n for one in select(d.findings, "few_units")] == ([] if n >= 30 else [n])
 
@@ -869,14 +869,14 @@ def test_scores_with_few_values(score):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverfitWarning)  # so few rows may say so
         warnings.simplefilter("ignore", HardLabelsWarning)  # scores of 0 and 1 alone look like labels
-        d = decompose(y, score, rng.random((200, 2)), loss="brier", random_state=0)
+        d = decompose(y, score, rng.random((200, 2)), loss="brier", repeats=1, random_state=0)
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
 
 
 @pytest.mark.parametrize("X", [np.zeros((200, 2)), np.full((200, 2), np.nan), np.repeat([[np.inf, 1.0]], 200, axis=0)])
 def test_features_that_say_nothing(X):
     _, y, s, _ = example(200)
-    d = decompose(y, s, X, loss="brier", random_state=0)
+    d = decompose(y, s, X, loss="brier", repeats=1, random_state=0)
     assert d.lower_bound("grouping").value <= 0.0
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
 
@@ -885,7 +885,7 @@ def test_classes_that_never_occur():
     rng = np.random.default_rng(0)
     law = np.column_stack([rng.dirichlet(np.ones(4), 300), np.zeros(300)])
     y = (rng.random(300)[:, None] > law.cumsum(axis=1)).sum(axis=1)
-    d = decompose(y, law, rng.random((300, 2)), classes=range(5), random_state=0)
+    d = decompose(y, law, rng.random((300, 2)), classes=range(5), repeats=1, random_state=0)
     assert total(d) == pytest.approx(d.risk, abs=1e-12)
 
 

@@ -102,8 +102,9 @@ def test_resamples_at_the_floor_are_those_of_clip():
 
 def test_several_classes_and_features_at_the_floor():
     y, s = classes()
-    found = decompose(y, s, np.arange(900) % 7, random_state=0)
-    clipped = decompose(y, s, np.arange(900) % 7, clip=1 / 1800, random_state=0)
+    how = {"repeats": 1, "random_state": 0}
+    found = decompose(y, s, np.arange(900) % 7, **how)
+    clipped = decompose(y, s, np.arange(900) % 7, clip=1 / 1800, **how)
     assert found.risk == math.inf
     assert found.floored.terms == clipped.terms
     assert found.floored._moved == int((s < 1 / 1800).any(axis=1).sum())

@@ -192,7 +192,14 @@ def test_coverage_of_given_laws():
 
 @pytest.mark.parametrize(
     ("units", "size", "documented"),
-    [(5, 1, 0.77), (10, 1, 0.86), (30, 1, 0.92), (5, 8, 0.84), (10, 8, 0.90), (30, 8, 0.93)],
+    [
+        (5, 1, 0.77),
+        (10, 8, 0.90),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in ((10, 1, 0.86), (30, 1, 0.92), (5, 8, 0.84), (30, 8, 0.93))
+        ),
+    ],
 )
 def test_coverage_with_few_units(units, size, documented):
     """

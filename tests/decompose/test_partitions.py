@@ -337,17 +337,16 @@ def test_pooling_moves_the_estimate_by_little(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "calibrator",
+    ("calibrator", "weighted"),
     [
-        SelectedCalibrator(),
-        SelectedCalibrator(loss="brier", cv=3),
-        OneVsRestCalibrator(SelectedCalibrator()),
-        VennAbersCalibrator(cv=5),
-        MonotoneSplineCalibrator(penalty="cv", n_basis=6),
+        (SelectedCalibrator(), False),
+        (SelectedCalibrator(loss="brier", cv=3), True),
+        (OneVsRestCalibrator(SelectedCalibrator(candidates=["identity", "platt"])), False),
+        (VennAbersCalibrator(cv=5), True),
+        (MonotoneSplineCalibrator(penalty="cv", n_basis=6), False),
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("weighted", [False, True])
 def test_a_map_that_deals_rows_to_folds_sees_rows_not_scores(calibrator, weighted):
     """A tree with five leaves, far off. As cells of equal scores it has ten lines, too few to choose a map by."""
     rng = np.random.default_rng(3)

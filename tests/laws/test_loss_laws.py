@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoreprism.losses import Elementary, ProperLoss, get_loss
 from tests.conftest import EVERY_LOSS, classes_of, laws
 
 every_loss = pytest.mark.parametrize("loss", EVERY_LOSS, ids=str)
+few = settings(max_examples=25)  # of each of 18 losses, with several laws each
 
 
 def close(a, b, tolerance=1e-12):
@@ -24,6 +25,7 @@ def pair(data, loss, *, interior=False):
 
 
 @every_loss
+@few
 @given(data=st.data())
 def test_propriety(loss, data):
     p, q = pair(data, loss)
@@ -31,6 +33,7 @@ def test_propriety(loss, data):
 
 
 @every_loss
+@few
 @given(data=st.data())
 def test_divergence_is_nonnegative_and_zero_at_the_truth(loss, data):
     p, q = pair(data, loss)
@@ -42,6 +45,7 @@ def test_divergence_is_nonnegative_and_zero_at_the_truth(loss, data):
 
 
 @every_loss
+@few
 @given(data=st.data(), share=st.floats(0, 1))
 def test_entropy_is_concave_and_zero_at_certainty(loss, data, share):
     p, q = pair(data, loss)
@@ -51,6 +55,7 @@ def test_entropy_is_concave_and_zero_at_certainty(loss, data, share):
 
 
 @every_loss
+@few
 @given(data=st.data())
 def test_two_columns_equal_one(loss, data):
     p, q = data.draw(laws(2, 5)), data.draw(laws(2, 5))
@@ -63,6 +68,7 @@ def test_two_columns_equal_one(loss, data):
 
 
 @every_loss
+@few
 @given(data=st.data())
 def test_symmetric_losses_do_not_know_the_classes(loss, data):
     p, q = pair(data, loss)
@@ -87,6 +93,7 @@ def test_asymmetric_losses_say_so(loss):
 
 
 @every_loss
+@few
 @given(data=st.data())
 def test_overrides_equal_the_definition(loss, data):
     """Risk, entropy and divergence against `ProperLoss`, which derives them from the loss alone."""
@@ -102,6 +109,7 @@ def test_overrides_equal_the_definition(loss, data):
 
 
 @every_loss
+@few
 @given(data=st.data())
 def test_risk_is_the_mean_of_the_loss(loss, data):
     p, q = pair(data, loss, interior=True)

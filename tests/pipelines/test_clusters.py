@@ -24,9 +24,15 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def client():
-    """Two processes with one thread each."""
+    """Two processes with one thread each. Work that killed two of them is given up: to start one takes seconds."""
+    from dask import config
+
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as connected:
+    with (
+        config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as connected,
+    ):
         yield connected
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 import pickle
@@ -33,7 +34,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import Sample, decompose
-from scoreprism._core.journal import Journal
 from scoreprism.exceptions import DoubleUseWarning, InputError, LostWorkerError, ScoreprismError
 from scoreprism.pipelines import PipelineBootstrap, pipeline_bootstrap
 from scoreprism.pipelines._checkpoint import digest
@@ -520,8 +520,9 @@ def test_every_torn_end_of_a_checkpoint_is_mended(splits, tmp_path):
 
 def test_a_checkpoint_of_another_version_is_refused_as_such(splits, tmp_path):
     path = tmp_path / "run"
-    with Journal(path, "scoreprism pipeline bootstrap 1", "checkpoint", "pipeline_bootstrap") as journal:
-        journal.begin({"seed": 0})
+    boot(splits, n_resamples=2, checkpoint=path)
+    header = path.read_text().splitlines()[0].partition(" ")[2].replace("bootstrap 2", "bootstrap 1")
+    path.write_text(f"{hashlib.sha256(header.encode()).hexdigest()[:16]} {header}\n")
     with pytest.raises(InputError, match=r"of another version of scoreprism \(format 1\)\. Use another path"):
         boot(splits, checkpoint=path)
 

@@ -28,6 +28,7 @@ from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
 from scoreprism.pipelines import paired_comparison, repeated_splits, splits_summary
+from tests.decompose.test_segments_and_models import holm as by_definition
 from tests.figures.test_displays import collisions
 
 MODELS = {"logistic": LogisticRegression(), "bayes": GaussianNB()}
@@ -592,12 +593,18 @@ def test_without_overlap_the_corrected_t_is_students(scores):
     assert (low, high) == pytest.approx((two.low, two.high))
 
 
-def test_holm_is_that_of_statsmodels():
-    multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
-    p = np.random.default_rng(0).random(7) ** 3
-    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
+def test_p_values_are_adjusted_by_holm():
+    rng = np.random.default_rng(0)
+    columns = {"base": np.zeros(30)} | {f"m{i}": rng.normal(0.1 * i - 0.5, 1.0, 30) for i in range(7)}
+    found = paired_comparison(long(columns), baseline="base", metric="score", test_ratio=0.25)
+    for name in ("t_p", "wilcoxon_p"):
+        raw, adjusted = ([getattr(found[m], key) for m in list(columns)[1:]] for key in (name, f"{name}_holm"))
+        assert adjusted == pytest.approx(by_definition(raw))
+        assert max(adjusted) == 1.0 > max(raw)
+
+
+def test_tests_without_a_p_value_do_not_count():
     assert holm([0.01, np.nan, 0.04]) == pytest.approx([0.02, np.nan, 0.04], nan_ok=True)
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
 
 
 def signed_rank(delta):

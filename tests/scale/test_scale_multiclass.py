@@ -22,11 +22,12 @@ from scoreprism.exceptions import (
 )
 from scoreprism.scale import ENGINES, ClassDecomposition
 from scoreprism.scale._class_sample import SAMPLERS
-from scoreprism.scale._class_scaling import ScalingFit
 from tests.conftest import spark_or_skip
 from tests.findings import select
 
 P = ["p_a", "p_b", "p_c"]
+#: Where the fit of a scaling begins.
+START = "scoreprism.scale._class_scaling.ScalingFit._find_start"
 #: What is promised is 1e-6; both fits are exact to about 1e-11 (Newton to the end on either side).
 NEAR = 1e-9
 
@@ -186,7 +187,7 @@ def test_any_order_and_any_start_give_the_same_fit() -> None:
 
 def test_a_bad_start_is_overcome(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, wanted = table(2000), plain(table(2000), loss="log", calibrator="vector-scaling")
-    monkeypatch.setattr(ScalingFit, "_find_start", lambda self: np.array([9.0, 0.1, 5.0, 3.0, -4.0, 2.0]))
+    monkeypatch.setattr(START, lambda self: np.array([9.0, 0.1, 5.0, 3.0, -4.0, 2.0]))
     found = scale.decompose(rows, target="y", score=P, loss="log", calibrator="vector", fold_column="fold")
     assert_same(found, wanted)
 
@@ -220,11 +221,11 @@ def test_parameters_go_one_step_on_from_where_the_folds_began(monkeypatch: pytes
     rows, seen = table(), list[np.ndarray]()
     best = 1.0 / TemperatureCalibrator().fit(rows[P].to_numpy(), rows["y"].to_numpy()).temperature_
 
-    def start(self: ScalingFit) -> np.ndarray:
+    def start(fit: Any) -> np.ndarray:
         seen.append(np.array([best + 0.003]))
         return seen[0]
 
-    monkeypatch.setattr(ScalingFit, "_find_start", start)
+    monkeypatch.setattr(START, start)
     found: Any = scale.decompose(rows, target="y", score=P, loss="log", calibrator="temperature", fold_column="fold")
     assert found.parameters["slopes"][0] == pytest.approx(best, abs=3e-5)
     assert abs(found.parameters["slopes"][0] - seen[0][0]) > 0.002
