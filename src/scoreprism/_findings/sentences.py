@@ -22,6 +22,8 @@ from scoreprism._spelling import current_spelling, spell
 if TYPE_CHECKING:
     from scoreprism._findings.finding import Finding
 
+#: Losses that differ by less than this differ by rounding alone.
+_ROUNDING = 1e-12
 #: What reduces each term that has a name of its own.
 MEANINGS = {
     "reliability": "recalibration on held-out data",
@@ -492,10 +494,13 @@ def _stage_choice(f: Finding) -> str:
     if f.value is None:
         same = f"Both rules choose the same stages ({f.facts['refined']}), whichever of the {folds} is left out"
         return f"{same}: no difference."
-    gain = f"{write_amount(f.value)} ({write_amount(f.low or 0.0)} to {write_amount(f.high or 0.0)})"
+    ends = f.low or 0.0, f.high or 0.0
+    gain = f"gains {write_amount(f.value)} ({write_amount(ends[0])} to {write_amount(ends[1])})"
+    if max(map(abs, ends)) < _ROUNDING:
+        gain = "makes no difference"
     chosen = f"{f.facts['refined']} by the recalibrated loss; {f.facts['raw']} by the raw loss"
     return (
-        f"On unseen rows, choosing the stage by the recalibrated loss gains {gain} after recalibration. Stages chosen "
+        f"On unseen rows, choosing the stage by the recalibrated loss {gain} after recalibration. Stages chosen "
         f"with each of {folds} left out: {chosen}."
     )
 

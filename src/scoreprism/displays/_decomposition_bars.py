@@ -288,6 +288,8 @@ class DecompositionDisplay(CurveDisplay[Any]):
         for row, result in enumerate(self.curves):
             position = reached = total = 0.0
             lengths = measure_lengths(result, confidence_level)
+            if not self._whole:  # the terms need not add up: a negative estimate is 0, as tables say
+                lengths = {name: max(length, 0.0) for name, length in lengths.items()}
             visible = [name for name in reversed(terms) if name not in result.muted or lengths[name] > 0.0]
             terms_drawn |= dict.fromkeys(visible)
             for number, name in enumerate(visible):
