@@ -267,9 +267,10 @@ class _RowCandidates(Candidates):
         if fit.partitions is not None:
             local = [learner for learner in fit.maps if isinstance(learner, (ShiftLearner, BoostLearner))]
             plans = [fit.partitions.plan(p) for p in range(len(fit.partitions.home))]
+        shared = [learner.share(fit.rows) for learner in learners]
         laws: list[list[FloatArray]] = []
         for plan in track(plans, len(plans), "partitions"):
-            fitted = [_laws_in_folds(fit, plan, learner) for learner in track(learners, len(learners), "maps")]
+            fitted = [_laws_in_folds(fit, plan, learner) for learner in track(shared, len(shared), "maps")]
             if local:
                 sober = np.ones(len(fitted), dtype=bool)
                 base = _mix(fitted, _fold_shares(fit, plan, fitted, sober))
@@ -306,10 +307,9 @@ class _RowCandidates(Candidates):
 def _laws_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
     """The laws of the models of a cross-fit on every row."""
     data = fit.rows
-    shared = learner.share(data)
     laws = np.empty((len(plan.trains), *data.score.shape))
     for model, train in enumerate(plan.trains):
-        laws[model] = shared.fit(data.part(train))(data.score)
+        laws[model] = learner.fit(data.part(train))(data.score)
     return laws
 
 

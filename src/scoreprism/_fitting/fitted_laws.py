@@ -517,6 +517,8 @@ def leaves(points: FloatArray, size: int) -> IntArray:
 
 #: Rows up to which neighbours are the nearest ones; beyond, those of the same leaf, which is faster.
 NEAREST = 20_000
+#: Dimensions up to which a tree finds neighbours faster than all distances do.
+_TREE = 12
 #: Pairs of a row and a neighbour that are computed at a time.
 _BLOCK = 1 << 20
 
@@ -525,23 +527,26 @@ def nearest_products(
     q: FloatArray, home: IntArray, weight: FloatArray, points: FloatArray, count: int, groups: IntArray | None
 ) -> Second:
     """Mean inner product of the residuals of a row and of its nearest neighbours in its fold, for each row."""
-    from scipy.spatial import cKDTree
+    from sklearn.neighbors import NearestNeighbors
 
     n = points.shape[0]
     size = min(count + 1, n)
-    tree = cKDTree(points)
+    # a tree saves nothing in many dimensions
+    tree = NearestNeighbors(algorithm="kd_tree" if points.shape[1] <= _TREE else "brute").fit(points)
     total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
     step = max(1, _BLOCK // size)
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))
-        near = tree.query(points[rows], size)[1].reshape(rows.size, -1)
+        near = tree.kneighbors(points[rows], size, return_distance=False)
         other = near != rows[:, None] if groups is None else groups[near] != groups[rows][:, None]
         for residual, place in zip(q, home, strict=True):
-            nearby_weight = np.where(other & (place[near] == place[rows][:, None]), weight[near], 0.0)
-            product = np.einsum("ic,ijc->ij", residual[rows], residual[near])
-            total[rows] += (nearby_weight * product).sum(axis=1)
-            pairs[rows] += nearby_weight.sum(axis=1)
-            square[rows] += ((nearby_weight * product) ** 2).sum(axis=1)
+            row, rank = np.nonzero(other & (place[near] == place[rows][:, None]))  # few of a row's neighbours
+            neighbour = near[row, rank]
+            product = np.einsum("jc,jc->j", residual[rows[row]], residual[neighbour])
+            weighted = weight[neighbour] * product
+            total[rows] += np.bincount(row, weighted, rows.size)
+            pairs[rows] += np.bincount(row, weight[neighbour], rows.size)
+            square[rows] += np.bincount(row, weighted**2, rows.size)
     return _means(total, pairs, square, weight, inflation(len(q), int(home.max()) + 1))
 
 

@@ -2,85 +2,216 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.numerics import log_softmax
-from scoreprism._core.simplex import FloatArray, IntArray, pick
+from scoreprism._core.numerics import row_blocks
+from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import limit_threads
 
-#: Up to this many weights a fit ends with Newton steps.
-_FEW = 120
-#: Multiplications of a look at the data from which threads gain more than they cost.
+#: Weights up to which a fit takes Newton steps; and up to which it does so if it need not be tight.
+_DENSE, _FEW = 700, 150
+#: Multiplications of one pass over the data from which threads gain more than they cost.
 _WORTH_THREADS = 10**8
+#: A slope (of the mean loss) below this is a minimum.
+_FLAT = 1e-11
+#: Newton steps at most; and steps with the curvature of another fit, before its own is computed.
+_MOST, _BORROWED = 100, 12
 
 
-def fit_softmax(
-    design: FloatArray,
-    codes: IntArray,
-    weight: FloatArray | None,
-    start: FloatArray,
-    ridge: FloatArray,
-    *,
-    diagonal: bool = False,
-    offset: FloatArray | float = 0.0,
-    tight: bool = True,
-) -> FloatArray:
+class SoftmaxFit(NamedTuple):
+    """Weights at the minimum, and the factorised curvature near it (None where it was not needed)."""
+
+    theta: FloatArray
+    factor: Any = None
+
+
+@dataclass(frozen=True)
+class SoftmaxProblem:
     """
-    Minimise ``−Σ w·log softmax(design · θ + offset)_y + ½ Σ ridge·(θ − start)²`` over θ of shape (p, K).
+    The mean of ``−log softmax(design · θ + offset)_y`` and ``½ Σ ridge·(θ − start)² / Σw``, over θ of shape (p, K).
 
-    With `diagonal`, class k sees column k and the last column (of ones) only, and θ has the shape (2, K).
-    Where the ridge is positive everywhere the minimum exists and is unique; without `tight` it is met to about six
-    digits of the loss.
+    With `diagonal`, class k sees column k and a constant only, and θ has the shape (2, K). Rows are visited in blocks
+    that fit the cache, with classes along the first axis: numpy sums a few long lines faster than many short ones.
     """
+
+    design: FloatArray
+    codes: IntArray
+    weight: FloatArray | None
+    start: FloatArray
+    ridge: FloatArray
+    diagonal: bool = False
+    offset: FloatArray | None = None
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """The weight of each row."""
+        return np.ones(self.codes.shape[0]) if self.weight is None else self.weight
+
+    @cached_property
+    def total(self) -> float:
+        """The sum of the weights."""
+        return float(self.mass.sum())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether threads would cost more than they gain."""
+        return self.design.size * (1 if self.diagonal else self.start.shape[1]) < _WORTH_THREADS
+
+    def _visit(self, theta: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray, float]]:
+        """Block by block: its rows, its design and its probabilities, both transposed, and its summed loss."""
+        for rows in row_blocks(self.codes.shape[0], max(self.start.shape[1], self.design.shape[1])):
+            x, codes = np.ascontiguousarray(self.design[rows].T), self.codes[rows]
+            law = theta[0][:, None] * x + theta[1][:, None] if self.diagonal else theta.T @ x
+            if self.offset is not None:
+                law += self.offset[rows].T
+            law -= law.max(axis=0)
+            observed = law[codes, np.arange(codes.size)]
+            np.exp(law, out=law)
+            total = law.sum(axis=0)
+            law /= total
+            yield rows, x, law, float(self.mass[rows] @ (np.log(total) - observed))
+
+    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """The penalised loss and its slope."""
+        loss, slope = 0.0, np.zeros(self.start.shape)
+        for rows, x, law, part in self._visit(theta):
+            loss += part
+            weight, codes = self.mass[rows], self.codes[rows]
+            error = np.multiply(law, weight, out=law)
+            error[codes, np.arange(codes.size)] -= weight
+            if self.diagonal:
+                slope[0] += np.einsum("kb,kb->k", x, error)
+                slope[1] += error.sum(axis=1)
+            else:
+                slope += x @ error.T
+        away = theta - self.start
+        penalty = 0.5 * float((self.ridge * away**2).sum())
+        return (loss + penalty) / self.total, (slope + self.ridge * away) / self.total
+
+    def curvature(self, theta: FloatArray) -> FloatArray:
+        """Second derivatives, weights in the order of ``theta.ravel()``."""
+        p, k = self.start.shape
+        coupled = np.zeros((p * k, p * k))
+        for rows, x, law, _ in self._visit(theta):
+            each = np.stack([law * x, law]) if self.diagonal else x[:, None] * law
+            flat = each.reshape(p * k, -1)
+            coupled -= (flat * self.mass[rows]) @ flat.T
+        own = np.arange(k)
+        coupled.reshape(p, k, p, k)[:, own, :, own] += self._own_curvature(theta)
+        coupled[np.diag_indices(p * k)] += self.ridge.ravel()
+        return coupled / self.total
+
+    def class_curvature(self, theta: FloatArray) -> FloatArray:
+        """The blocks of `curvature` that belong to one class, (K, p, p): each at least what it is there."""
+        own = self._own_curvature(theta)
+        weights = np.arange(own.shape[1])
+        own[:, weights, weights] += self.ridge.T
+        return own / self.total
+
+    def _own_curvature(self, theta: FloatArray) -> FloatArray:
+        """Σ w·p_k·xxᵀ of each class, (K, p, p)."""
+        p, k = self.start.shape
+        own = np.zeros((k, p, p))
+        for rows, x, law, _ in self._visit(theta):
+            weight = np.multiply(law, self.mass[rows], out=law)
+            if self.diagonal:
+                own[:, 0, 0] += np.einsum("kb,kb,kb->k", weight, x, x)
+                own[:, 0, 1] += np.einsum("kb,kb->k", weight, x)
+                own[:, 1, 1] += weight.sum(axis=1)
+            else:
+                own += [(x * line) @ x.T for line in weight]
+        if self.diagonal:
+            own[:, 1, 0] = own[:, 0, 1]
+        return own
+
+
+def fit_softmax(problem: SoftmaxProblem, near: SoftmaxFit | None = None, *, tight: bool = True) -> SoftmaxFit:
+    """
+    Minimise a penalised softmax loss; where the ridge is positive everywhere, the minimum exists and is unique.
+
+    `near` is a fit to almost the same rows: the search starts there, with its curvature. Without `tight` the minimum is
+    met to about six digits of the loss.
+    """
+    size = problem.start.size
+    # OpenBLAS wakes all its threads for small systems too (scipy issue 22438)
+    with limit_threads() if problem.is_small else nullcontext():
+        if size <= (_DENSE if tight else _FEW):
+            return _descend_newton(problem, near)
+        return SoftmaxFit(_descend_scaled(problem, problem.start if near is None else near.theta, tight=tight))
+
+
+def _descend_newton(problem: SoftmaxProblem, near: SoftmaxFit | None) -> SoftmaxFit:
+    """Newton's method, steps halved until they lower the loss."""
+    theta, factor = (problem.start, None) if near is None else near
+    value, slope = problem.evaluate(theta)
+    borrowed = 0 if factor is None else _BORROWED
+    for step_number in range(_MOST):
+        steepest = float(np.abs(slope).max())
+        if steepest <= _FLAT:
+            break
+        if step_number >= borrowed:
+            factor = _factorise(problem.curvature(theta))
+        step = _solve(factor, slope.ravel()).reshape(theta.shape)
+        gain, length = float((step * slope).sum()), 1.0
+        is_rounding = gain <= 1e-13 * abs(value)  # the loss can no longer tell: the slope decides
+        while True:
+            there = theta - length * step
+            value_there, slope_there = problem.evaluate(there)
+            if value_there <= value - 1e-4 * length * gain or is_rounding or length < 1e-8:
+                break
+            length *= 0.5
+        steepest_there = float(np.abs(slope_there).max())
+        if is_rounding and steepest_there >= steepest:
+            break
+        if step_number < borrowed and steepest_there > 0.5 * steepest:
+            borrowed = 0  # the rows differ too much: this fit needs a curvature of its own
+        theta, value, slope = there, value_there, slope_there
+    return SoftmaxFit(theta, factor)
+
+
+def _factorise(matrix: FloatArray) -> Any:
+    from scipy.linalg import LinAlgError, cho_factor
+
+    diagonal = np.diag_indices(len(matrix))
+    jitter = 1e-15 * float(matrix[diagonal].max())
+    for _ in range(8):
+        try:
+            return cho_factor(matrix, check_finite=False)
+        except LinAlgError:  # separated classes leave little but a tiny ridge
+            matrix = matrix.copy()
+            matrix[diagonal] += jitter
+            jitter *= 10.0
+    return cho_factor(np.diag(matrix[diagonal]))
+
+
+def _solve(factor: Any, values: FloatArray) -> FloatArray:
+    from scipy.linalg import cho_solve
+
+    return np.asarray(cho_solve(factor, values, check_finite=False))
+
+
+def _descend_scaled(problem: SoftmaxProblem, theta: FloatArray, *, tight: bool) -> FloatArray:
+    """L-BFGS in coordinates in which the curvature of each class is one: many weights."""
     from scipy.optimize import minimize
 
-    k = start.shape[1]
-    mass = np.ones(codes.shape[0]) if weight is None else weight
-    total = float(mass.sum())
-    hit = np.zeros((codes.shape[0], k))
-    hit[np.arange(codes.shape[0]), codes] = mass
+    root = np.linalg.cholesky(problem.class_curvature(theta))  # (K, p, p)
+    back = np.linalg.inv(root)
+
+    def place(flat: FloatArray) -> FloatArray:
+        return np.asarray(theta + np.einsum("kqp,kq->pk", back, flat.reshape(root.shape[:2])))
 
     def evaluate(flat: FloatArray) -> tuple[float, FloatArray]:
-        theta = flat.reshape(start.shape)
-        logs = log_softmax(offset + (design * theta[0] + theta[1] if diagonal else design @ theta))
-        error = np.exp(logs) * mass[:, None] - hit
-        value = -float(mass @ pick(logs, codes)) + 0.5 * float((ridge * (theta - start) ** 2).sum())
-        slope = np.stack([(design * error).sum(axis=0), error.sum(axis=0)]) if diagonal else design.T @ error
-        return value / total, (slope + ridge * (theta - start)).ravel() / total
+        value, slope = problem.evaluate(place(flat))
+        return value, np.einsum("kqp,pk->kq", back, slope).ravel()
 
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
     if not tight:
         options |= {"maxiter": 200, "ftol": 1e-9, "gtol": 1e-5}
-    # scipy's L-BFGS solves small systems at every step, for which OpenBLAS wakes all its threads (scipy issue 22438)
-    is_small = design.size * k < _WORTH_THREADS
-    with limit_threads() if is_small else nullcontext():
-        theta: FloatArray = minimize(evaluate, start.ravel(), jac=True, method="L-BFGS-B", options=options).x
-        newton_steps = 3 if tight and theta.size <= _FEW else 0
-        for _ in range(newton_steps):  # as long as they lower the loss
-            curvature = softmax_curvature(theta.reshape(start.shape), design, mass, ridge, diagonal=diagonal) / total
-            value, slope = evaluate(theta)
-            step = np.linalg.lstsq(curvature, slope, rcond=1e-13)[0]
-            if not evaluate(theta - step)[0] <= value:
-                break
-            theta = theta - step
-    return theta.reshape(start.shape)
-
-
-def softmax_curvature(
-    theta: FloatArray, design: FloatArray, mass: FloatArray, ridge: FloatArray, *, diagonal: bool
-) -> FloatArray:
-    """Second derivatives of the penalised loss, weights in the order of ``theta.ravel()``."""
-    k = theta.shape[1]
-    p = np.exp(log_softmax(design * theta[0] + theta[1] if diagonal else design @ theta))
-    out = np.zeros((theta.size, theta.size))
-    for a in range(k):
-        for b in range(k):
-            v = mass * p[:, a] * ((a == b) - p[:, b])
-            left, right = (
-                (np.stack([design[:, j], np.ones(len(v))], axis=1) for j in (a, b)) if diagonal else (design, design)
-            )
-            out[a::k, b::k] = (left.T * v) @ right
-    out[np.diag_indices(theta.size)] += ridge.ravel()
-    return out
+    found = minimize(evaluate, np.zeros(theta.size), jac=True, method="L-BFGS-B", options=options)
+    return place(found.x)

@@ -13,7 +13,7 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.numerics import EDGE, law_logits, law_of_logits
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, clip_law, one_hot, pick
 from scoreprism._kernels.logistic import fit_logistic
-from scoreprism._kernels.softmax import fit_softmax
+from scoreprism._kernels.softmax import SoftmaxProblem, fit_softmax
 from scoreprism._learners.boosting import Boosted, Growth, boost, boost_pairs
 from scoreprism._sample.features import Features
 from scoreprism._sample.parse_scores import count_rows, parse_prediction
@@ -83,7 +83,8 @@ def _regression(columns: Callable[[Features, FloatArray], FloatArray], task: Tas
     else:
         full = np.broadcast_to(ridge[:, None], (q + 1, task.k))
         start = np.zeros(full.shape)
-        beta = fit_softmax(x.T, some.codes, some.weight, start, full, offset=some.eta, tight=False)
+        problem = SoftmaxProblem(x.T, some.codes, some.weight, start, full, offset=some.eta)
+        beta = fit_softmax(problem, tight=False).theta
 
     def predict(features: Features, base: FloatArray) -> list[FloatArray]:
         eta = law_logits(base)

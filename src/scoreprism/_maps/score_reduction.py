@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.logistic import fit_logistic
-from scoreprism._kernels.softmax import fit_softmax
+from scoreprism._kernels.softmax import SoftmaxProblem, fit_softmax
 from scoreprism._maps.parts import Part
 
 
@@ -42,6 +42,6 @@ class Reduction(Part):
             ]
         else:
             full = np.broadcast_to(np.maximum(ridge, 1e-9)[:, None], (design.shape[1], k))
-            beta = fit_softmax(design, codes, weight, np.zeros(full.shape), full)
+            beta = fit_softmax(SoftmaxProblem(design, codes, weight, np.zeros(full.shape), full)).theta
         slopes = beta[:-1] / spread[:, None]
         return Reduction(np.vstack([slopes, beta[-1:] - center @ slopes]))

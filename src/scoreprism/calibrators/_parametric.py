@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scoreprism._core.numerics import TINY, clipped_sigmoid, log_pair, log_softmax, rate_log_odds, rising_sigmoid
+from scoreprism._core.numerics import TINY, clipped_sigmoid, log_pair, rate_log_odds, rising_sigmoid, row_blocks
 from scoreprism._core.simplex import FloatArray, one_hot, pick
 from scoreprism._kernels.logistic import Likelihood, find_separation, fit_or_shrink, shrink_targets
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
@@ -199,12 +199,23 @@ def _make_binary_derivatives(x: FloatArray, y: FloatArray, weight: FloatArray | 
 
 def _make_class_derivatives(logs: FloatArray, targets: FloatArray, weight: FloatArray | None) -> _Derivatives:
     """The same for K classes."""
+    mass = np.ones(logs.shape[0]) if weight is None else weight
+    observed = float(mass @ (targets * logs).sum(axis=1))
+    turned = np.ascontiguousarray(logs.T)  # numpy sums a few long lines faster than many short ones
 
     def evaluate(beta: float) -> tuple[float, float]:
-        p = np.exp(log_softmax(beta * logs))
-        mean = (p * logs).sum(axis=1)
-        rows = mean - (targets * logs).sum(axis=1), (p * logs**2).sum(axis=1) - mean**2
-        slope, curve = (float(r.sum() if weight is None else weight @ r) for r in rows)
+        slope, curve = -observed, 0.0
+        for rows in row_blocks(*logs.shape):
+            z = turned[:, rows]
+            p = beta * z
+            p -= p.max(axis=0)
+            np.exp(p, out=p)
+            p /= p.sum(axis=0)
+            p *= z
+            mean = p.sum(axis=0)
+            p *= z
+            slope += float(mass[rows] @ mean)
+            curve += float(mass[rows] @ (p.sum(axis=0) - mean**2))
         return slope, curve
 
     return evaluate

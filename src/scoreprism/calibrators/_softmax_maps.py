@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._core.checks import parse_count, parse_number
 from scoreprism._core.numerics import log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix
-from scoreprism._kernels.softmax import fit_softmax
+from scoreprism._kernels.softmax import SoftmaxFit, SoftmaxProblem, fit_softmax
 from scoreprism._maps.parts import Map
 from scoreprism._maps.softmax_map import FEATURES, OneVsRestMap, SoftmaxMap, log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
@@ -37,19 +37,31 @@ class _SoftmaxCalibrator(Calibrator):
     intercepts_ = FittedPart("weights", lambda w: np.array(w[-1]), "Intercepts, one per class.")
 
     ridge: float
+    _near: SoftmaxFit | None = None  # a fit to almost the same rows
 
     def _fit(self, data: FitRows) -> Map:
         low = smallest(data)
-        weights = self._weights(FEATURES[self._features](log_law(data.score, data.kind, low)), data)
+        weights = self._spread_out(fit_softmax(self._problem(data, low), self._near).theta)
         fitted = SoftmaxMap(data.kind, self._features, weights, low, 0.0)
         return replace(fitted, floor=_find_floor(as_matrix(fitted(data.score)), data.total))
 
-    def _weights(self, features: FloatArray, data: FitRows) -> FloatArray:
-        """Weights of the features, one column per class, and below them the intercepts."""
+    def _share_choices(self, data: FitRows) -> Calibrator:
+        """Folds start at the fit to all rows: the minimum is unique, so that only speed depends on where they start."""
+        shared = copy(self)
+        shared._near = fit_softmax(self._problem(data, smallest(data)))
+        return shared
+
+    def _problem(self, data: FitRows, low: float) -> SoftmaxProblem:
+        """The loss to be minimised, over weights of the features and, below them, intercepts: a column per class."""
+        features = FEATURES[self._features](log_law(data.score, data.kind, low))
         design = np.column_stack([features, np.ones(len(features))])
         start = np.zeros((design.shape[1], data.k))
         start[: data.k] = np.eye(data.k)
-        return fit_softmax(design, data.codes, data.weight, start, self._ridges(start, data))
+        return SoftmaxProblem(design, data.codes, data.weight, start, self._ridges(start, data))
+
+    def _spread_out(self, theta: FloatArray) -> FloatArray:
+        """The weights of all features, from those that were fitted."""
+        return theta
 
     def _ridges(self, start: FloatArray, data: FitRows) -> FloatArray:
         """Penalty of every weight."""
@@ -92,12 +104,13 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
 
     name = "vector-scaling"
 
-    def _weights(self, features: FloatArray, data: FitRows) -> FloatArray:
+    def _problem(self, data: FitRows, low: float) -> SoftmaxProblem:
+        features = FEATURES[self._features](log_law(data.score, data.kind, low))
         start = np.stack([np.ones(data.k), np.zeros(data.k)])
-        slopes, intercepts = fit_softmax(
-            features, data.codes, data.weight, start, np.full(start.shape, self.ridge), diagonal=True
-        )
-        return np.vstack([np.diag(slopes), intercepts])
+        return SoftmaxProblem(features, data.codes, data.weight, start, self._ridges(start, data), diagonal=True)
+
+    def _spread_out(self, theta: FloatArray) -> FloatArray:
+        return np.vstack([np.diag(theta[0]), theta[1]])
 
 
 @with_parameters

@@ -11,7 +11,7 @@ from scoreprism._core.numerics import center_logs, clipped_sigmoid, log_softmax
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._kernels.logistic import fit_logistic, shrink_targets
-from scoreprism._kernels.softmax import fit_softmax, softmax_curvature
+from scoreprism._kernels.softmax import SoftmaxProblem, fit_softmax
 from scoreprism._maps.binary_map import Chart, logit_chart
 from scoreprism._maps.softmax_map import log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
@@ -140,9 +140,10 @@ def _fit_multinomial(
     k = int(codes.max()) + 1
     start = np.zeros((design.shape[1], k))
     ridges = np.broadcast_to(ridge[:, None], start.shape)
-    beta = fit_softmax(design, codes, weight, start, ridges)
-    curved, even = (softmax_curvature(b, design, weight, ridges, diagonal=False) for b in (beta, start))
+    problem = SoftmaxProblem(design, codes, weight, start, ridges)
+    beta = fit_softmax(problem).theta
+    curved, even = (problem.curvature(b) * problem.total for b in (beta, start))
     if not is_vanishing(curved, even):
         return beta, False
     rows, every, mass = smooth_targets(codes, weight, k)
-    return fit_softmax(design[rows], every, mass, start, ridges), True
+    return fit_softmax(SoftmaxProblem(design[rows], every, mass, start, ridges)).theta, True
