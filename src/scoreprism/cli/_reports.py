@@ -53,7 +53,7 @@ def report(files: tuple[str, ...], paths: tuple[str, ...], form: str, force: boo
     from scoreprism._document.model import require_ending
 
     call = SumsCall.of(files, given) if is_at_scale(files, given) else None
-    inputs, stem = ((_require_file(files),), _name_after(files[0])) if call is None else (call.inputs, call.stem)
+    inputs, stem = ((_get_file(files),), _name_after(files[0])) if call is None else (call.inputs, call.stem)
     paths = paths or (f"{stem}-report.html",)
     for path in paths:
         require_ending(path)
@@ -89,7 +89,7 @@ def diagnose(files: tuple[str, ...], full: bool, form: str, **given: Any) -> Non
     FILE is CSV, TSV (also .gz), Parquet, Arrow, or - for stdin. Several files, a glob ('data/*.parquet') or a folder
     are summed where they are, whatever their size.
     """
-    data = SumsCall.of(files, given).read() if is_at_scale(files, given) else read_rows(_require_file(files), given)
+    data = SumsCall.of(files, given).read() if is_at_scale(files, given) else read_rows(_get_file(files), given)
     made = make_report(data, given, "diagnosis", _EVIDENCE if full else ("verdict", "segments"))
     emit(made if full else shorten(made), form)
     fail_gates(_find_failures(made, given))
@@ -128,7 +128,7 @@ def _require_two(scores: Sequence[str]) -> None:
 # ── from rows to a report ───────────────────────────────────────────────────────────────────────────
 
 
-def _require_file(files: tuple[str, ...]) -> str:
+def _get_file(files: tuple[str, ...]) -> str:
     """The one file of a report from rows."""
     if not files:
         context = click.get_current_context()
