@@ -162,7 +162,8 @@ class Actions(TermTable):
         columns = {key: self._columns()[key] for key in ("loss", "gain", "low", "high")}
         lines = zip(*columns.values(), strict=True)
         by_action = {name: dict(zip(columns, line, strict=True)) for name, line in zip(self.names, lines, strict=True)}
-        return encode(by_action)  # type: ignore[no-any-return]
+        encoded: dict[str, Any] = encode(by_action)
+        return encoded
 
 
 @dataclass(frozen=True, eq=False, repr=False)

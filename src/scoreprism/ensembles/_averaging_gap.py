@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import ArrayLike, as_columns, as_matrix, one_hot
 from scoreprism._document.result import Record
 from scoreprism._findings.wording import write_fixed
@@ -132,7 +133,8 @@ def averaging_gap(
 
 def measure_gap(ensemble: Ensemble) -> AveragingGap:
     """The gap of a linear pool."""
-    assert ensemble.shares is not None  # noqa: S101 - callers have an average
+    if ensemble.shares is None:
+        refuse("the calibration gap must be that of an average", ensemble.aggregate, "Use `aggregate`='mean'.")
     sample, pooled = ensemble.sample, as_matrix(ensemble.law)
     weight, hit = sample.weight, one_hot(sample.y, sample.k)
     if sample.k == 2:  # one coordinate, as the paper writes it

@@ -176,7 +176,8 @@ class StageSelection(TermTable):
             "findings": [one.to_dict() for one in self._findings()],
             "stages": self.stages.to_dict(),
         }
-        return encode(content)  # type: ignore[no-any-return]
+        encoded: dict[str, Any] = encode(content)
+        return encoded
 
     def _columns(self) -> dict[str, list[Any]]:
         pairs = [self._at(self.stage), self._at(self.raw_stage)]
