@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _ROWS_OF_CLASSES = 20_000
 _DRAWS = 399
 
 
-@dataclass
+@dataclass(frozen=True)
 class CalibrationCheck:
     """
     A p-value of `calibration_test`, computed on first use and shared by all losses.
@@ -30,13 +31,14 @@ class CalibrationCheck:
     """
 
     sample: Sample
-    _found: list[float] = field(default_factory=list)
+
+    @cached_property
+    def _pvalue(self) -> float:
+        return compute_pvalue(_order_by_score(self.sample), _DRAWS, np.random.default_rng(0))
 
     def __call__(self) -> float:
         """The p-value."""
-        if not self._found:
-            self._found.append(compute_pvalue(_order_by_score(self.sample), _DRAWS, np.random.default_rng(0)))
-        return self._found[0]
+        return self._pvalue
 
 
 def _order_by_score(sample: Sample) -> ScoreLines:

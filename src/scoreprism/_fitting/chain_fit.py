@@ -29,7 +29,6 @@ from scoreprism._fitting.candidates import (
     Candidates,
     FittedScore,
     Pooling,
-    choose_shares,
     fit_candidates,
     judge_candidate,
 )
@@ -42,10 +41,9 @@ from scoreprism._fitting.crossfit import (
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._fitting.information import LevelTask, fit_levels, make_tasks
 from scoreprism._fitting.parse_learners import (
-    BoostLearner,
     ForeignMap,
     MapLearner,
-    ShiftLearner,
+    Refinement,
     parse_calibrator,
     parse_reference,
 )
@@ -127,7 +125,8 @@ class ChainFit:
         name, rows = sample.name, sample.fit_rows()
         split_sample = None if calibration is None else parse_calibration(calibration, sample, pos_label, classes)
         split = None if split_sample is None else split_sample.fit_rows()
-        _require_two_classes(rows, split)
+        if split is None:
+            _require_two_classes(rows)
         seed = int(parse_random_state(random_state).integers(2**62))
         findings = (*sample.findings.get(name, ()), *(() if split is None else _inspect_split(split, rows)))
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
@@ -194,10 +193,10 @@ class ChainFit:
         looks = [(loss, clip) for loss in wanted]
         looks += [(loss, floors[str(loss)]) for loss in wanted if str(loss) in floors]
         looked = {(str(loss), distance): self._judge(candidates, loss, distance) for loss, distance in looks}
-        shares = choose_shares(self, candidates)
+        shares = candidates.choose_shares()
         check = None if self.sample.groups is not None else CalibrationCheck(self.sample)
         score_law = candidates.mix(shares)
-        mixture = Mixture(score_law.names, shares, looked, floors, check)
+        mixture = Mixture(candidates.names, shares, looked, floors, check)
         return score_law, replace(self, mixture=mixture)
 
     def fit_levels(self, score_law: FittedScore, most: int | None = None) -> list[Level]:
@@ -289,7 +288,7 @@ class ChainFit:
             Finding("law_fitted", level=1, subject=self.maps[0].name if len(self.maps) == 1 else None, facts=facts)
         ]
         if self.calibration is not None or self.partitions is None:
-            absent = [one.name for one in self.maps if isinstance(one, (ShiftLearner, BoostLearner))]
+            absent = [one.name for one in self.maps if isinstance(one, Refinement)]
             origins += [Finding("candidates_left_out", facts={"maps": absent})] if absent else []
         tasks = [level for level in self.levels if isinstance(level, LevelTask)]
         for own in dict.fromkeys(task.reference for task in tasks):  # None, and stacks of some levels
@@ -364,7 +363,7 @@ def fit_alone(fit: ChainFit, learner: MapLearner, partitions: int) -> FittedScor
     """The law of one map, fitted in a few partitions."""
     few = None if fit.partitions is None else fit.partitions.first(partitions)
     alone = fit_candidates(replace(fit, maps=[learner], partitions=few, repeats=1))
-    return alone.mix(alone.shares(np.array([True])))
+    return alone.mix(alone.choose_shares())
 
 
 # ── parsing ─────────────────────────────────────────────────────────────────────────────────────────
@@ -387,10 +386,8 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     return by_name
 
 
-def _require_two_classes(rows: FitRows, calibration: FitRows | None) -> None:
+def _require_two_classes(rows: FitRows) -> None:
     """Refuse samples of a single class, from which no map can be fitted."""
-    if calibration is not None:
-        return
     if np.unique(rows.codes).size < 2:
         refuse(
             "`y_true` must hold at least two classes, for C = P(Y | S) to be fitted",

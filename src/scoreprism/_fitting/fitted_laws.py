@@ -336,9 +336,9 @@ class RowFits(_PartFits):
 
 
 def _blocks(score: FloatArray, size: int) -> IntArray:
-    """Blocks of about so many rows in order of the score; tied rows are a block of their own from five on."""
+    """Blocks of about so many rows in order of the score; `TIED` rows of the same score are a block of their own."""
     values, inverse, count = np.unique(score, return_inverse=True, return_counts=True)
-    tied = count >= 5
+    tied = count >= TIED
     block = np.zeros(values.size, dtype=np.intp)
     upto = np.cumsum(np.where(tied, 0, count))
     block[~tied] = (upto[~tied] - 1) // size
@@ -385,10 +385,10 @@ class LevelFits(_PartFits):
 
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Divergence of the level below, given or fitted in the same partitions, from this one."""
-        if fit is not None and not isinstance(fit, LevelFits) and fit is not self.base:  # C of another score
-            return self._mean(lambda part: fit.divergences_from(loss, part.law))
         if fit is None:
             return self._mean(lambda part: loss.evaluate_divergence(coarse, part.law))
+        if not isinstance(fit, LevelFits) and fit is not self.base:  # C of another score
+            return self._mean(lambda part: fit.divergences_from(loss, part.law))
         below = [part.law for part in fit.parts] if isinstance(fit, LevelFits) else self.below
         pairs = zip(below, self.parts, strict=True)
         return np.asarray(np.mean([loss.evaluate_divergence(law, part.law) for law, part in pairs], axis=0))

@@ -66,7 +66,6 @@ class ForeignMap:
 
     name: str
     estimator: Any
-    seed: int = 0
 
     def share(self, data: FitRows) -> ForeignMap:
         """Nothing is shared."""
@@ -74,7 +73,7 @@ class ForeignMap:
 
     def fit(self, data: FitRows) -> Map:
         """The classifier fitted on some rows, as a map."""
-        fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (self.seed,))
+        fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (0,))
         return lambda score: predict_foreign(fitted, _columns(score), data.k, data.codes.shape[0])
 
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
@@ -84,17 +83,15 @@ class ForeignMap:
 
 
 @dataclass(frozen=True)
-class ShiftLearner:
-    """Local shifts of the mixture of the other candidates, class by class: several classes need jumps too."""
+class Refinement:
+    """
+    A candidate of several classes that starts from the mixture of the others, in random folds only.
 
-    name: str = "shifts"
+    "shifts" moves it locally, class by class, because several classes need jumps too; "boosting" is started at it, on
+    ratios of the probabilities.
+    """
 
-
-@dataclass(frozen=True)
-class BoostLearner:
-    """Boosting started at the mixture of the other candidates, on ratios of the probabilities of several classes."""
-
-    name: str = "boosting"
+    name: str
 
 
 def _training_parts(data: FitRows, partitions: Partitions) -> list[FitRows]:
@@ -179,7 +176,8 @@ AUTOMATIC = ("auto", "flexible")
 
 def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of the user."""
-    if isinstance(calibrator, str) and calibrator in AUTOMATIC:
+    automatic = isinstance(calibrator, str) and calibrator in AUTOMATIC
+    if automatic:
         chosen = [one for one in DIAGNOSIS[k == 2] if k <= one.most_classes]
     elif isinstance(calibrator, SelectedCalibrator) or (isinstance(calibrator, str) and calibrator == "selected"):
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
@@ -201,9 +199,9 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
         twins = sum(1 for other in candidates if other.name.partition(" ")[0] == one.name)
         name = one.name if not twins else f"{one.name} {twins + 1}"
         candidates.append(OwnMap(name, clone(one).set_params(kind="probability")))
-    if k > 2 and isinstance(calibrator, str) and calibrator in AUTOMATIC:
-        more = [ShiftLearner(), *([BoostLearner()] if calibrator == "flexible" else [])]
-        return [*candidates, *more]  # type: ignore[list-item]
+    if automatic and k > 2:
+        names = ("shifts", "boosting") if calibrator == "flexible" else ("shifts",)
+        candidates += [Refinement(name) for name in names]  # type: ignore[misc]
     return candidates
 
 

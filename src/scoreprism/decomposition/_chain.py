@@ -67,7 +67,7 @@ class Fit(Protocol):
     """How the laws of a chain were fitted; it can fit them again."""
 
     def complete(self, result: Decomposition) -> Decomposition:
-        """The decomposition with what only the fit knows: guards, candidates, the resolution form."""
+        """The decomposition with what only the fit knows: guards, candidates, the test of calibration."""
 
     @property
     def can_resample(self) -> bool:
@@ -194,11 +194,10 @@ class Chain:
             The chain.
         """
         chain = object.__new__(cls)
-        names = [level.name for level in levels]
-        named_terms = (
-            name_terms(names, frozenset({"Π"})) if terms is None else terms
-        )  # a level of features may be called Z
-        chain.sample, chain.levels, chain.terms = sample, bring_together(levels), named_terms
+        if terms is None:
+            # a level of features may be called Z: only Π means a latent state here
+            terms = name_terms([level.name for level in levels], frozenset({"Π"}))
+        chain.sample, chain.levels, chain.terms = sample, bring_together(levels), terms
         chain.population, chain.findings, chain.fit = population, findings, fit
         return chain
 

@@ -524,7 +524,7 @@ class Decomposition(Noted, TermTable):
 
     @cached_property
     def _asked(self) -> dict[tuple[str, float], Known]:
-        """What was asked for before."""
+        """What `_known` has found, by term and level."""
         return {}
 
     def _find_known(self, name: str, confidence_level: float) -> Known:
@@ -675,12 +675,11 @@ class Decomposition(Noted, TermTable):
         moments = Moments.of(*differences, self._weight, self._groups, population=self._population)
         ends = None
         if self._ends is not None and other._ends is not None and what_if is not None and other_what_if is not None:
-            weight = np.ones(self.n) if self._weight is None else self._weight
+            assert self.chain is not None  # noqa: S101 - rows belong to a chain
             rows = steps(differences[0])[0]
             least = _least_degenerate(self._ends, other._ends)
-            together = what_if.minus(other_what_if)
-            powers = (weight, weight**2, weight**3, weight**4)
-            ends = Ends.of(rows, together, powers, least, clustered=self._groups is not None)
+            together, masses = what_if.minus(other_what_if), self.chain.sample.masses
+            ends = Ends.of(rows, together, masses, least, clustered=self._groups is not None)
         twins = self.floored, other.floored
         floored = twins[0].minus(twins[1]) if twins[0] is not None and twins[1] is not None else None
         return PairedDifference(self.names, self._backend, self, other, moments, floored, ends)
@@ -879,7 +878,7 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
         clip=None if data["clip"] is None else float(data["clip"]),
         findings=tuple(Finding.from_dict(one) for one in data["findings"]),
         _population=bool(data["population"]),
-        _alternatives=tuple(_alternative(other) for other in data["alternatives"]),
+        _alternatives=tuple(_read_alternative(other) for other in data["alternatives"]),
         _ends=ends,
         muted=tuple(data["muted"]),
         _calibration=None if data["calibration_pvalue"] is None else partial(float, data["calibration_pvalue"]),
@@ -906,7 +905,7 @@ def _read_ends(data: Any) -> Ends | None:
     return Ends(**data)
 
 
-def _alternative(data: dict[str, Any]) -> Alternative:
+def _read_alternative(data: dict[str, Any]) -> Alternative:
     """A candidate of a summary."""
     numbers = ("loss", "difference", "spread", "std_error")
     require_kinds(data, {"name": (str,), **dict.fromkeys(numbers, (float, int))})
