@@ -26,8 +26,8 @@ class CalibrationCheck:
     """
     A p-value of `calibration_test`, computed on first use and shared by all losses.
 
-    Many rows of two classes are pooled into cells of the score: given that they are calibrated, events in a cell are
-    all but binomial. Of many rows of several classes a random part is tested.
+    Many rows of two classes are pooled into cells of the score: if they are calibrated, the number of events in a cell
+    is nearly binomial. Of many rows of several classes a random part is tested.
     """
 
     sample: Sample
@@ -42,15 +42,15 @@ class CalibrationCheck:
 
 
 def _order_by_score(sample: Sample) -> ScoreLines:
-    """The material of the test, in order of the score."""
+    """The lines to test, in order of the score."""
     law, (weight, squares, *_) = sample.prediction, sample.masses
     rows_with_weight = np.flatnonzero(weight > 0.0)
     two = n_classes(law) == 2
     impossible = bool((pick(as_matrix(law[rows_with_weight]), sample.y[rows_with_weight]) == 0.0).any())
     if two and (sample.cells is not None or rows_with_weight.size > _ROWS):
         score = as_vector(law)[rows_with_weight]
-        # the lines of a summed cell stand at other scores for events than for others: cells cut between them would tell
-        # the outcomes apart, whatever the score says
+        # the lines of a summed cell have one score for events and another for the rest: cutting between them would
+        # separate the outcomes, whatever the score says
         home = None if sample.cells is None else sample.cells.home
         cell = ScoreCells.of(score).cell if home is None else np.unique(home[rows_with_weight], return_inverse=True)[1]
         return _pool_cells(

@@ -267,10 +267,10 @@ class _RowCandidates(Candidates):
             plans = [fit.partitions.plan(p) for p in range(len(fit.partitions.home))]
         laws: list[list[FloatArray]] = []
         for plan in track(plans, len(plans), "partitions"):
-            fitted = [_laws_in_folds(fit, plan, learner) for learner in track(learners, len(learners), "maps")]
+            fitted = [_fit_in_folds(fit, plan, learner) for learner in track(learners, len(learners), "maps")]
             if refinements:
                 sober = np.ones(len(fitted), dtype=bool)
-                base = _mix(fitted, _fold_shares(fit, plan, fitted, sober))
+                base = _mix(fitted, _weigh_in_folds(fit, plan, fitted, sober))
                 fitted += [_REFINEMENTS[learner.name](fit, plan, base) for learner in refinements]
             laws.append(fitted)
         return _RowCandidates(fit, tuple(learner.name for learner in (*learners, *refinements)), plans, laws)
@@ -289,7 +289,7 @@ class _RowCandidates(Candidates):
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
         pairs = zip(self.plans, self.laws, strict=True)
-        return np.stack([_fold_shares(self.fit, plan, laws, sober) for plan, laws in pairs])
+        return np.stack([_weigh_in_folds(self.fit, plan, laws, sober) for plan, laws in pairs])
 
     def mix(self, shares: FloatArray) -> FittedScore:
         laws, damped = [], []
@@ -300,7 +300,7 @@ class _RowCandidates(Candidates):
         return FittedScore(fits.parts[0], fits, tuple(laws[: self.fit.repeats]))
 
 
-def _laws_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
+def _fit_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
     """The laws of the models of a cross-fit on every row."""
     data = fit.rows
     shared = learner.share(data)
@@ -310,12 +310,12 @@ def _laws_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatA
     return laws
 
 
-def _fold_shares(
+def _weigh_in_folds(
     fit: ChainFit, plan: CrossFit, candidates: Sequence[FloatArray], sober: NDArray[np.bool_]
 ) -> FloatArray:
-    """The weights of every model, (models, candidates), from rows it was trained on and what others say of them."""
+    """The weights of every model, (models, candidates), from what other models say of the rows it was trained on."""
     data = fit.rows
-    logs = np.stack([_log_hits(plan, laws, data.codes) for laws in candidates])
+    logs = np.stack([_log_observed(plan, laws, data.codes) for laws in candidates])
     shares = []
     for rows, models in plan.mixing:
         hits = logs[:, 0, rows] if plan.factor == 1.0 else logs[:, models, rows]
@@ -324,8 +324,8 @@ def _fold_shares(
     return np.stack(shares)
 
 
-def _log_hits(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArray:
-    """Log of what models gave to what happened, (models, n); in a K-fold only that of the model without the row."""
+def _log_observed(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArray:
+    """Log of the probability of the observed class, (models, n); in a K-fold by the model that did not see the row."""
     return np.log(observed_probabilities([plan.gather(laws).law] if plan.factor == 1.0 else list(laws), codes))
 
 
@@ -398,7 +398,7 @@ class _SplitCandidates(Candidates):
 
     split: FitRows
     laws: list[FittedLaw]
-    own: list[FloatArray]  # what each candidate says of the rows of the split, out of block
+    own: list[FloatArray]  # law of each candidate on the rows of the split, out of block
 
     @staticmethod
     def of(fit: ChainFit, split: FitRows) -> _SplitCandidates:

@@ -230,7 +230,7 @@ class ChainFit:
         return self.calibration is None and self.sample.cells is None
 
     def reweight(self, counts: FloatArray) -> ChainFit:
-        """The same with every row counted so many times; rows that were not drawn are absent, the others stay put."""
+        """The same with every row counted `counts` times; rows not drawn are absent, the others keep their folds."""
         weight = counts if self.rows.weight is None else counts * self.rows.weight
         tested = counts if self.sample.weight is None else counts * self.sample.weight
         drawn_rows = np.flatnonzero(weight)
@@ -246,7 +246,7 @@ class ChainFit:
         return replace(self, rows=rows, sample=sample, plan=plan, partitions=partitions)
 
     def refit_term(self, index: int, counts: FloatArray, original: Decomposition) -> float:
-        """A term with every row counted so many times, in the fold it always had (folds drawn anew would leak)."""
+        """A term with every row counted `counts` times, in the fold it always had (new folds would leak)."""
         assert self.mixture is not None  # noqa: S101 - what was decomposed was fitted
         shares = self.mixture.shares
         used = np.flatnonzero((shares >= _SMALL).reshape(-1, shares.shape[-1]).any(axis=0)).tolist()
@@ -262,7 +262,7 @@ class ChainFit:
     # ── what only the fit knows of a decomposition ──────────────────────────────────────────────────
 
     def complete(self, result: Decomposition) -> Decomposition:
-        """A decomposition by these laws with guards, candidates, and the test that advice goes by."""
+        """A decomposition by these laws with guards, candidates, and the test that advice relies on."""
         assert self.mixture is not None  # noqa: S101 - the chain was fitted
         result = _add_guards(result, self)
         known = self.mixture.alternatives.get((str(result.loss), result.clip))
@@ -437,7 +437,7 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
 
 
 def _inspect_split(calibration: FitRows, rows: FitRows) -> tuple[Finding, ...]:
-    """Whether a calibration split is these very rows, or hardly there."""
+    """Findings on a calibration split: that it is the judged rows themselves, or that it is small."""
     if np.array_equal(calibration.score, rows.score) and np.array_equal(calibration.codes, rows.codes):
         return (announce(Finding("calibration_reused", level=0)),)
     count = int(calibration.codes.size)
@@ -448,7 +448,7 @@ def _inspect_split(calibration: FitRows, rows: FitRows) -> tuple[Finding, ...]:
 
 
 def expect_surprises(expected: float) -> list[Finding]:
-    """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
+    """A caution where nearly certain outcomes leave too few surprises for normal intervals."""
     return [] if expected >= FEW_SURPRISES else [Finding("few_surprises", value=float(expected))]
 
 

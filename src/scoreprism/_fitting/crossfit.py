@@ -33,8 +33,8 @@ class FittedLaw:
 
     law: FloatArray  # (n,): prediction of the model that was not trained on the row
     folds: FloatArray  # (F, n): laws whose scatter measures the noise of `law`
-    # what the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each fitted
-    # on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
+    # factor of the sum of their divergences from their mean: 1 for the models of a cross-fit, each fitted on (K−1)/K of
+    # the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
     factor: float = 1.0
 
     def clip_at(self, distance: float) -> FittedLaw:

@@ -57,7 +57,7 @@ class OwnMap:
         """The laws of many training sets at the centers of their cells, (M, G)."""
         if partitions is None or not self.calibrator._deals_rows:  # of lines that are sums, rows are not known
             return self.calibrator._fit_many(batch)
-        return self.calibrator._fit_many_rows(batch, _training_parts(data, partitions))
+        return self.calibrator._fit_many_rows(batch, _list_training_parts(data, partitions))
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class ForeignMap:
 
     def fit(self, data: FitRows) -> Map:
         """The classifier fitted on some rows, as a map."""
-        fitted = fit_foreign(self.estimator, _columns(data.score), data.codes, data.weight, (0,))
-        return lambda score: predict_foreign(fitted, _columns(score), data.k, data.codes.shape[0])
+        fitted = fit_foreign(self.estimator, _as_columns(data.score), data.codes, data.weight, (0,))
+        return lambda score: predict_foreign(fitted, _as_columns(score), data.k, data.codes.shape[0])
 
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """Fitted to rows, one training set after the other; evaluated at the centers."""
         assert partitions is not None  # noqa: S101 - sums refuse classifiers of other makers
-        return np.stack([self.fit(part)(batch.center) for part in _training_parts(data, partitions)])
+        return np.stack([self.fit(part)(batch.center) for part in _list_training_parts(data, partitions)])
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,13 @@ class Refinement:
     name: str
 
 
-def _training_parts(data: FitRows, partitions: Partitions) -> list[FitRows]:
+def _list_training_parts(data: FitRows, partitions: Partitions) -> list[FitRows]:
     """The rows of every training set, partition by partition."""
     plans = [partitions.plan(p) for p in range(len(partitions.home))]
     return [data.part(rows) for plan in plans for rows in plan.trains]
 
 
-def _columns(score: FloatArray) -> FloatArray:
+def _as_columns(score: FloatArray) -> FloatArray:
     return score[:, None] if score.ndim == 1 else score
 
 
@@ -189,7 +189,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     elif isinstance(calibrator, Calibrator):
         chosen = [calibrator._parse_parameters()]
     else:
-        return [ForeignMap(type(calibrator).__name__, _classifier(calibrator, "calibrator", CALIBRATORS))]
+        return [ForeignMap(type(calibrator).__name__, _parse_classifier(calibrator, "calibrator", CALIBRATORS))]
     for one in chosen:
         if k > 2 and not one.multiclass:
             remedy = f"Use OneVsRestCalibrator({type(one).__name__}()), or leave it out."
@@ -205,7 +205,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     return candidates
 
 
-def _classifier(value: object, name: str, table: dict[str, Any]) -> Any:
+def _parse_classifier(value: object, name: str, table: dict[str, Any]) -> Any:
     """Parse a classifier: anything that can be cloned and fitted and predicts probabilities."""
     rule = f"{mark(name)} must be one of {', '.join(table)}, or a classifier with fit and predict_proba"
     if isinstance(value, type):
@@ -225,4 +225,4 @@ def parse_reference(reference: object) -> Any:
         if reference in ("auto", "stack"):
             return StackedReference()
         return StackedReference((parse_choice(reference, MEMBERS, "reference"),))
-    return _classifier(reference, "reference", {"auto": None, **MEMBERS})
+    return _parse_classifier(reference, "reference", {"auto": None, **MEMBERS})

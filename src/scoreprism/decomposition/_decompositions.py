@@ -154,7 +154,7 @@ class Comparison(_Decompositions):
         return f"{what}, smallest first{mark}"
 
     def _findings(self) -> Sequence[Finding]:
-        """What is true of all models is said once."""
+        """Findings on all models once, then those on single models."""
         first, *others = self.decompositions.values()
         shared = [one for one in first.findings if all(one in d.findings for d in others)]
         own = [one.about(name) for name, d in self.decompositions.items() for one in d.findings if one not in shared]

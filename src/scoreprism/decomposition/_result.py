@@ -75,7 +75,7 @@ class RowLosses(NamedTuple):
     what_if: WhatIf | None = None
 
 
-def _same(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+def _are_equal(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
@@ -205,7 +205,7 @@ class Decomposition(Noted, TermTable):
         return None if self._finite else self.floored
 
     def _as_floored(self, moved: int) -> Decomposition:
-        """Mark a decomposition as one at a floor that moved so many rows."""
+        """Mark this decomposition as one at a floor, which moved some rows."""
         note = Finding("floored", n=moved, facts={"floor": self.clip or 0.0, "total": self.n})
         return replace(self, _moved=moved, findings=(note, *self.findings))
 
@@ -216,7 +216,7 @@ class Decomposition(Noted, TermTable):
 
     @property
     def _mark(self) -> str:
-        """What is said with numbers at a floor; empty for any other."""
+        """The note on numbers at a floor; empty for other numbers."""
         from scoreprism._findings.sentences import mark_floor
 
         return "" if self.floor is None else mark_floor(self.floor)
@@ -279,7 +279,7 @@ class Decomposition(Noted, TermTable):
                 "Use resolution_decomposition with calibrated probabilities."
             )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whatever there is to say was said of the chain itself
+            warnings.simplefilter("ignore")  # the chain itself has issued these warnings
             return self.chain.up_to(1).with_marginal()._assemble(self.loss, self.form, self.clip)
 
     @property
@@ -663,7 +663,7 @@ class Decomposition(Noted, TermTable):
                     "Use the same one for both.",
                 )
         for what, called in (("_y", "outcomes"), ("_weight", "weights"), ("_groups", "groups")):
-            if not _same(getattr(self, what), getattr(other, what)):
+            if not _are_equal(getattr(self, what), getattr(other, what)):
                 refuse(
                     "both decompositions must be of the same rows",
                     f"different {called}",
@@ -677,7 +677,7 @@ class Decomposition(Noted, TermTable):
         if self._ends is not None and other._ends is not None and what_if is not None and other_what_if is not None:
             assert self.chain is not None  # noqa: S101 - rows belong to a chain
             rows = steps(differences[0])[0]
-            least = _least_degenerate(self._ends, other._ends)
+            least = _bound_degenerate(self._ends, other._ends)
             together, masses = what_if.minus(other_what_if), self.chain.sample.masses
             ends = Ends.of(rows, together, masses, least, clustered=self._groups is not None)
         twins = self.floored, other.floored
@@ -699,7 +699,7 @@ class Decomposition(Noted, TermTable):
         return columns
 
     def _shown_columns(self) -> dict[str, list[Any]]:
-        """The table with muted estimates left out, as in the summary: what is known of them stands instead."""
+        """The table; as in the summary, what is known takes the place of muted estimates."""
         columns = self._columns()
         for place, name in enumerate(self.names):
             if name in self.muted:
@@ -816,7 +816,7 @@ class Decomposition(Noted, TermTable):
             return _from_summary(cls, data)
 
 
-def _least_degenerate(first: Ends, second: Ends) -> float | None:
+def _bound_degenerate(first: Ends, second: Ends) -> float | None:
     """The least that the degenerate parts of two second-order terms leave in their difference."""
     if first.degenerate is None or second.degenerate is None:
         return None
