@@ -58,10 +58,9 @@ def described(*, of_two: bool = False, **own: Meaning) -> Callable[[T], T]:
     known = SHARED | (OF_TWO if of_two else {}) | own
 
     def complete(thing: T) -> T:
-        described_thing: Any = thing
-        if described_thing.__doc__ is not None:  # python -OO
-            text = inspect.cleandoc(described_thing.__doc__)
-            described_thing.__doc__ = _complete(text, inspect.signature(described_thing), known)
+        target: Any = thing
+        if target.__doc__ is not None:  # python -OO
+            target.__doc__ = _complete(inspect.cleandoc(target.__doc__), inspect.signature(target), known)
         return thing
 
     return complete

@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import (
-    parse_choice,
-    parse_count,
-    parse_law,
-    parse_random_state,
-    refuse,
-    require_jobs,
-)
+from scoreprism._core.checks import parse_choice, parse_count, parse_law, parse_random_state, refuse, require_jobs
 from scoreprism._core.frames import column_names, require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
@@ -32,12 +25,7 @@ from scoreprism._fitting.candidates import (
     fit_candidates,
     judge_candidate,
 )
-from scoreprism._fitting.crossfit import (
-    CrossFit,
-    Partitions,
-    make_partitions,
-    no_crossfit,
-)
+from scoreprism._fitting.crossfit import CrossFit, Partitions, make_partitions, no_crossfit
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._fitting.information import LevelTask, fit_levels, make_tasks
 from scoreprism._fitting.parse_learners import (
@@ -403,12 +391,7 @@ def parse_calibration(
     split = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
     if sample.classes is not None and split.classes is not None and list(split.classes) != list(sample.classes):
         got = f"{split.classes.tolist()} beside {sample.classes.tolist()}"
-        refuse(
-            "`calibration` must have the labels of `y_true`",
-            got,
-            "Pass `classes`=[…] in column order.",
-            LabelError,
-        )
+        refuse("`calibration` must have the labels of `y_true`", got, "Pass `classes`=[…] in column order.", LabelError)
     if np.unique(split.y).size < 2:
         refuse("`calibration` must hold at least two classes", f"one class in {split.n} rows", "Use a larger split.")
     return split

@@ -1004,12 +1004,12 @@ class PairedDifference(TermTable):
         if method == "clt":
             margin = z * self.std_error[name]
             return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence_level, "clt, paired")
-        known = self._ends is not None and self._ends.degenerate is not None
-        any_shape = known and self.first._inference(name).any_shape
-        if method == "any-shape" and not any_shape:
+        first, second = self.first._inference(name), self.second._inference(name)
+        both = replace(first, moments=self._moments, ends=self._ends)
+        if method == "any-shape" and not both.any_shape:
             raise UnavailableError(self.first._no_any_shape(name))
-        any_shape = any_shape and method != "smooth"
-        low, high = self._ends_of(name, z, any_shape=any_shape)
+        any_shape = both.any_shape and method != "smooth"
+        low, high = both.difference_ends(first, second, z, any_shape=any_shape)
         return Interval(low, high, confidence_level, f"{'any shape' if any_shape else 'smooth'}, paired")
 
     def _shown_interval(self, name: str, confidence_level: float = 0.95) -> Interval:
@@ -1017,13 +1017,6 @@ class PairedDifference(TermTable):
         if self.first._inference(name).has_interval:
             return self._interval(name, confidence_level)
         return Interval(math.nan, math.nan, confidence_level, "none")
-
-    def _ends_of(self, name: str, z: float, *, any_shape: bool) -> tuple[float, float]:
-        """Ends that allow for the noise of the laws of both, or for their bias too."""
-        i = self.names.index(name)
-        first, second = self.first._inference(name), self.second._inference(name)
-        both = TermInference(name, first.role, i, first.sign, first.levels, self._moments, self._ends)
-        return both.difference_ends(first, second, z, any_shape=any_shape)
 
     def to_dict(self) -> dict[str, Any]:
         """
