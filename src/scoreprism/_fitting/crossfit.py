@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import abbreviate, parse_count, parse_random_state, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._sample.fit_rows import FitRows
-from scoreprism._sample.folds import is_count, parse_splits
+from scoreprism._sample.folds import parse_splits
 from scoreprism.exceptions import InputError
 
 #: Blocks a training part is cut into, where its spread must come from delete-block refits.
@@ -67,7 +67,7 @@ class CrossFit:
     @property
     def whole(self) -> bool:
         """Whether every row is tested."""
-        return bool(self.tested.all())
+        return bool((self.home >= 0).all())
 
     def gather(self, laws: FloatArray) -> FittedLaw:
         """The out-of-sample law of every row, and the laws its spread is measured by."""
@@ -117,7 +117,7 @@ def make_partitions(
     Rows are dealt in an order of their own (score, outcome, weight, features), groups in that of their rows, so that
     the folds do not depend on the order in which rows came.
     """
-    if not is_count(cv):
+    if not (cv is None or isinstance(cv, (int, np.integer, str, float))):
         plan = _parse_crossfit(cv, data, groups, random_state)
         if plan.factor != 1.0 or not plan.whole:
             return plan, None

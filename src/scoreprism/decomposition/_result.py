@@ -674,8 +674,7 @@ class Decomposition(Noted, TermTable):
             differences = losses - other_losses, extras[:both] - other_extras[:both]
         moments = Moments.of(*differences, self._weight, self._groups, population=self._population)
         ends = None
-        if self._ends is not None and other._ends is not None and what_if is not None and other_what_if is not None:
-            assert self.chain is not None  # noqa: S101 - rows belong to a chain
+        if self._ends and other._ends and what_if and other_what_if and self.chain:
             rows = steps(differences[0])[0]
             least = _bound_degenerate(self._ends, other._ends)
             together, masses = what_if.minus(other_what_if), self.chain.sample.masses
