@@ -12,7 +12,7 @@ T = TypeVar("T")
 #: Type and meaning of a parameter.
 Meaning = tuple[str, str]
 
-#: What a parameter is wherever a docstring says nothing else of it; its default is read from the signature.
+#: The meaning of a parameter where a docstring gives none; its default is read from the signature.
 SHARED: dict[str, Meaning] = {
     "y_true": ("array-like of shape (n,), or Sample", "Outcomes, or a `Sample` of all arguments by row."),
     "y_proba": ("array-like of shape (n,) or (n, K)", "Predicted probabilities; omit with a Sample."),
@@ -51,16 +51,16 @@ _SECTION = re.compile(r"^[A-Z][A-Za-z ]+\n-{3,}$", re.MULTILINE)
 
 def described(*, of_two: bool = False, **own: Meaning) -> Callable[[T], T]:
     """
-    Complete the section "Parameters" of a docstring: what it leaves out is said from the table.
+    Complete the section "Parameters" of a docstring: what it leaves out comes from the table.
 
-    Entries stand in the order of the signature. `own` are meanings beside the table, for docstrings that are made.
+    Entries follow the order of the signature. `own` adds meanings to the table, for docstrings that are generated.
     """
     known = SHARED | (OF_TWO if of_two else {}) | own
 
     def complete(thing: T) -> T:
-        made: Any = thing
-        if made.__doc__ is not None:  # python -OO
-            made.__doc__ = _complete(inspect.cleandoc(made.__doc__), inspect.signature(made), known)
+        target: Any = thing
+        if target.__doc__ is not None:  # python -OO
+            target.__doc__ = _complete(inspect.cleandoc(target.__doc__), inspect.signature(target), known)
         return thing
 
     return complete
@@ -68,24 +68,24 @@ def described(*, of_two: bool = False, **own: Meaning) -> Callable[[T], T]:
 
 def _complete(text: str, signature: inspect.Signature, known: dict[str, Meaning]) -> str:
     """A docstring that describes every parameter of a signature."""
-    before, found, rest = text.partition(_HEAD)
-    if not found:
+    before, head, rest = text.partition(_HEAD)
+    if not head:
         first = _SECTION.search(text)
         place = first.start() if first else len(text)
         before, rest = text[:place], text[place:]
     given: dict[str, str] = {}
     after = rest
-    if found:
+    if head:
         section, gap, after = rest.partition("\n\n")  # an entry has no empty line
         after = after if gap else ""
         for entry in re.split(r"\n(?=\S)", section):
             given |= dict.fromkeys(entry.partition(" : ")[0].lstrip("*").split(", "), entry)
     names = [name for name in signature.parameters if name not in ("self", "cls")]
-    entries = [given.get(name) or _entry(signature.parameters[name], known[name]) for name in names]
+    entries = [given.get(name) or _write_entry(signature.parameters[name], known[name]) for name in names]
     return "\n" + (before + _HEAD + "\n".join(dict.fromkeys(entries)) + "\n\n" + after).rstrip() + "\n"
 
 
-def _entry(parameter: inspect.Parameter, meaning: Meaning) -> str:
+def _write_entry(parameter: inspect.Parameter, meaning: Meaning) -> str:
     """A parameter by its meaning and its default."""
     kind, words = meaning
     default = f'"{parameter.default}"' if isinstance(parameter.default, str) else parameter.default

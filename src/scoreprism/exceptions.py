@@ -91,7 +91,7 @@ class InputError(ScoreprismError):
         self.rule, self.got, self.remedy, self.argument = rule, got, remedy, argument or first_name(rule)
 
     def __str__(self) -> str:
-        """Give the whole message, in the words of whoever reads it."""
+        """Give the whole message, with arguments named as its reader knows them."""
         if not self.rule:
             return super().__str__()
         return f"{spell(self.rule)}; got {self.got}. {spell(self.remedy)}"

@@ -38,11 +38,11 @@ def find_training_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = N
     """Find evidence that a model was trained on these rows; None where there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the model may warn about how it is called here
-        return _try(lambda: _strongest(_whole(model, X, y, sample_weight)))
+        return _try(lambda: _find_strongest(_wrap_model(model, X, y, sample_weight)))
 
 
-def _whole(model: Any, X: Any, y: Any, sample_weight: Any) -> ModelPart:
-    """A model with all rows; what freezes it has no name of its own."""
+def _wrap_model(model: Any, X: Any, y: Any, sample_weight: Any) -> ModelPart:
+    """A model with all rows; a frozen one goes by its own name."""
     while type(model).__name__ == "FrozenEstimator":
         model = model.estimator
     labels = getattr(model, "classes_", None)
@@ -63,10 +63,10 @@ def _is_certain(finding: Finding) -> bool:
     return finding.kind == "trained_on_rows"
 
 
-def _strongest(whole: ModelPart) -> Finding | None:
+def _find_strongest(whole: ModelPart) -> Finding | None:
     """The first trace that is certain; else a caution."""
     caution = features = None
-    for part, trace in _traces(whole):
+    for part, trace in _find_traces(whole):
         if not _is_certain(trace):
             caution = caution or trace
         elif part.step:  # it has seen these features; the model behind it may have seen other outcomes
@@ -76,14 +76,14 @@ def _strongest(whole: ModelPart) -> Finding | None:
     return caution if caution is not None and caution.facts.get("other_outcomes") else features or caution
 
 
-def _traces(whole: ModelPart) -> Iterator[tuple[ModelPart, Finding]]:
+def _find_traces(whole: ModelPart) -> Iterator[tuple[ModelPart, Finding]]:
     """Traces of all kinds in all parts."""
     models = iterate_parts(whole)
     for _ in range(_PARTS):
         part = _try(lambda: next(models, None))
         if part is None:
             return
-        for look in (_of_stored_rows, _of_leaves, _of_equations):
+        for look in (_judge_stored_rows, _judge_leaves, _judge_equations):
             trace = _try(partial(look, part))
             if trace is not None:
                 yield part, trace
@@ -125,7 +125,7 @@ def _judge(
     return Finding("may_be_trained_on_rows", subject=part.name, facts=facts)
 
 
-def _of_stored_rows(part: ModelPart) -> Finding | None:
+def _judge_stored_rows(part: ModelPart) -> Finding | None:
     stored = None if part.step else find_overlap(part)
     if stored is None:
         return None
@@ -133,19 +133,17 @@ def _of_stored_rows(part: ModelPart) -> Finding | None:
     return _judge(part, evidence, stored.chance, share=stored.share, outcomes=stored.outcomes)
 
 
-def _of_leaves(part: ModelPart) -> Finding | None:
+def _judge_leaves(part: ModelPart) -> Finding | None:
     match = None if part.step else find_agreement(part)
     if match is None:
         return None
-    statistical = match.kind in (
-        "pure",
-        "close",
-    )  # good for independent rows of the same law: a caution, no evidence
+    # these two chances hold for independent rows of the same law only: they make a caution, not evidence
+    statistical = match.kind in ("pure", "close")
     chance = max(match.chance, SEEN + 1e-9) if statistical else match.chance
     # a tree holds the rows that were drawn for it, its forest may have seen others
     return _judge(part, f"leaves_{match.kind}", chance, share=match.share, some=True, outcomes=match.outcomes)
 
 
-def _of_equations(part: ModelPart) -> Finding | None:
+def _judge_equations(part: ModelPart) -> Finding | None:
     equations = find_equations(part)
     return None if equations is None else _judge(part, equations.what, equations.chance)

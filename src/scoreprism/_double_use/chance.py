@@ -40,7 +40,7 @@ def log_bounded(counts: NDArray[Any], rows: int, *, least: bool) -> float:
         return 0.0
     if least and sizes[-1] > rows:
         return -np.inf
-    even = sizes / (repeats @ sizes)  # one law of many: if it is likely there, the bound is no use, and not computed
+    even = sizes / (repeats @ sizes)  # one law of many: where the counts are likely under it, no bound can help
     with np.errstate(divide="ignore"):
         likely = np.log(bdtrc(sizes - 1, rows, even) if least else bdtr(np.minimum(sizes, rows), rows, even))
     if repeats @ likely > SUSPECTED:

@@ -12,7 +12,7 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._double_use.chance import log_near_zero
 from scoreprism._double_use.model_parts import ModelPart
 
-#: At most so many equations are looked at, and so many rows for their spread.
+#: Equations that are checked at most, rows for their spread, hidden units of a network and rounds of AdaBoost.
 _EQUATIONS, _ROWS, _HIDDEN, _ROUNDS = 20, 10_000, 30, 10
 
 
@@ -45,7 +45,7 @@ def find_equations(part: ModelPart) -> Equations | None:
     return weighted if weighted is not None and weighted.chance < equations.chance else equations
 
 
-def _table(X: Any, columns: int) -> FloatArray:
+def _take_columns(X: Any, columns: int) -> FloatArray:
     """The first columns as numbers."""
     some = X[:, :columns] if hasattr(X, "nnz") or isinstance(X, np.ndarray) else np.asarray(X)[:, :columns]
     return np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)
@@ -63,7 +63,7 @@ def _means(part: ModelPart) -> Equations | None:
         return None
     if np.ndim(seen := getattr(part.model, "n_samples_seen_", part.rows)) == 0 and seen != part.rows:
         return None
-    X = _table(part.X, _EQUATIONS)
+    X = _take_columns(part.X, _EQUATIONS)
     whole = np.isfinite(X).all(axis=0)
     scores = X[:, whole] - np.asarray(mean)[:_EQUATIONS][whole]
     name = type(part.model).__name__
@@ -79,7 +79,7 @@ def _class_means(part: ModelPart, weight: FloatArray) -> Equations | None:
     if y is None or means is None or np.shape(means) != (part.k, part.X.shape[1]):
         return None
     columns = max(1, _EQUATIONS // part.k)
-    X = _table(part.X, columns)
+    X = _take_columns(part.X, columns)
     if (level := getattr(model, "binarize", None)) is not None and hasattr(model, "feature_count_"):
         X = (level < X).astype(np.float64)
     gaps = weight[:, None] * (X - np.asarray(means)[y, :columns])
@@ -99,7 +99,7 @@ def _logistic(part: ModelPart, weight: FloatArray) -> Equations | None:
     ratio = float(np.ravel(ratio)[0]) if np.ravel(ratio)[0] is not None else 0.0
     ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, ratio)
     strength = 0.0 if penalty is None or not np.isfinite(C) else 1.0 / C
-    law, X = model.predict_proba(part.X), _table(part.X, max(1, _EQUATIONS // classes))
+    law, X = model.predict_proba(part.X), _take_columns(part.X, max(1, _EQUATIONS // classes))
     weight = weight * _class_weights(model, y, part.k)
     scores, total, values = [], [], []
     first = int(part.k == 2)  # two classes have one equation, of the second

@@ -74,7 +74,7 @@ def _compare(leaves: Leaves, part: ModelPart) -> LeafAgreement | None:
     """How the rows fill the leaves of one tree."""
     kept, y = leaves.kept, part.y if leaves.shares is not None else None
     counts = leaves.count_rows(y, part.k)
-    low, high = (kept[:, None], kept[:, None]) if y is None or leaves.shares is None else _classes(leaves)
+    low, high = (kept[:, None], kept[:, None]) if y is None or leaves.shares is None else _bound_classes(leaves)
     total, rows = counts.sum(axis=1), part.rows
     share = min(1.0, float(kept.sum()) / rows)
     if np.array_equal(total, kept):
@@ -88,24 +88,24 @@ def _compare(leaves: Leaves, part: ModelPart) -> LeafAgreement | None:
         return LeafAgreement("more", chance, share)
     if (total <= kept).all() and (counts <= high).all():
         chance = min(log_bounded(high, rows, least=False), log_bounded(kept, rows, least=False))
-        pure = _purity(leaves, rows) if y is not None else 0.0
+        pure = _estimate_purity(leaves, rows) if y is not None else 0.0
         return LeafAgreement("fewer", chance) if chance <= max(pure, SEEN) else LeafAgreement("pure", pure)
     return None
 
 
-def _purity(leaves: Leaves, rows: int) -> float:
+def _estimate_purity(leaves: Leaves, rows: int) -> float:
     """
     Log of the chance that other rows make no error in pure leaves.
 
-    A leaf of one row beside leaves of the other class tells of noise: without this row the tree would have missed it.
-    So the share of such rows is about what the tree would miss of other rows, or less.
+    A leaf of one row shows noise: without this row the tree would have got it wrong. So the share of such rows is
+    about the share of other rows that the tree gets wrong, or less.
     """
     if leaves.shares is None or not (leaves.shares.max(axis=1) >= 1.0 - 1e-12).all():
         return 0.0
     return rows * float(np.log1p(-min(0.5, float((leaves.kept == 1.0).sum() / leaves.kept.sum()))))
 
 
-def _classes(leaves: Leaves) -> tuple[FloatArray, FloatArray]:
+def _bound_classes(leaves: Leaves) -> tuple[FloatArray, FloatArray]:
     """How many rows of each class a leaf held in training, at least and at most."""
     kept, shares = leaves.kept[:, None], np.asarray(leaves.shares)
     if not leaves.weighted:
@@ -148,7 +148,7 @@ def find_trees(part: ModelPart) -> Iterator[Leaves]:
             yield from _MAKERS[maker](model, part)
 
 
-def _plain(model: Any, X: Any) -> Any:
+def _prepare_rows(model: Any, X: Any) -> Any:
     """Rows as a tree wants them: by name, if it knows names."""
     return X if hasattr(model, "feature_names_in_") or hasattr(X, "nnz") else np.asarray(X)
 
@@ -165,7 +165,7 @@ def _scikit(model: Any, part: ModelPart) -> Leaves:
     tree = model.tree_
     leaves = np.flatnonzero(tree.children_left < 0)
     trained = tree.n_node_samples[leaves].astype(np.float64)
-    place = _find_leaf(model.apply(_plain(model, part.X)), leaves, tree.node_count)
+    place = _find_leaf(model.apply(_prepare_rows(model, part.X)), leaves, tree.node_count)
     if not hasattr(model, "classes_") or tree.value.shape[1:] != (1, part.k):
         return Leaves(place, trained)
     shares, weight = tree.value[leaves, 0, :], tree.weighted_n_node_samples[leaves]

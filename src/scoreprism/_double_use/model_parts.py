@@ -52,8 +52,8 @@ def iterate_parts(part: ModelPart, depth: int = 0) -> Iterator[ModelPart]:
     if depth > _DEPTH:
         return
     yield part
-    inner = _steps if getattr(part.model, "steps", None) else _unwrap
-    for one, deeper in (*inner(part), *_members(part), *_folds(part), *_find_held_out(part)):
+    inner = _iterate_steps if getattr(part.model, "steps", None) else _unwrap
+    for one, deeper in (*inner(part), *_iterate_members(part), *_iterate_folds(part), *_find_held_out(part)):
         if deeper:
             yield from iterate_parts(one, depth + 1)
         else:
@@ -69,20 +69,20 @@ def _unwrap(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
         yield part.wrap_inner(part.model.estimator, named=True), True
 
 
-def _steps(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
+def _iterate_steps(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """The steps of a pipeline, each on what the steps before make of the rows."""
     *before, (_, last) = part.model.steps
     at = part
     for _, step in before:
         if step is None or isinstance(step, str) or not hasattr(step, "transform"):
             continue
-        for scaler, columns in _columns(step, at.X):
+        for scaler, columns in _iterate_columns(step, at.X):
             yield replace(at, model=scaler, X=columns, step=True), False
         at = replace(at, X=step.transform(at.X))
     yield at.wrap_inner(last, named=True), True
 
 
-def _columns(step: Any, X: Any) -> Iterator[tuple[Any, Any]]:
+def _iterate_columns(step: Any, X: Any) -> Iterator[tuple[Any, Any]]:
     """A transformer, or those of a column transformer with their columns."""
     if not hasattr(step, "transformers_"):
         yield step, X
@@ -94,11 +94,11 @@ def _columns(step: Any, X: Any) -> Iterator[tuple[Any, Any]]:
             yield one, _safe_indexing(X, columns, axis=1)
 
 
-def _members(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
+def _iterate_members(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """Members of an ensemble: on the rows that were drawn for them, where the draw can be repeated, and on all."""
     model = part.model
     members = getattr(model, "estimators_", None)
-    if not isinstance(members, list):  # the trees of gradient boosting stand in an array, and are read with their start
+    if not isinstance(members, list):  # gradient boosting keeps its trees in an array: `leaves` reads them
         return
     redrawn_samples = _redraw_samples(model, part.rows)
     for number, member in enumerate(members[:MEMBERS]):
@@ -124,7 +124,7 @@ def _redraw_samples(model: Any, rows: int) -> list[tuple[Any, Any]]:
     return [one if isinstance(one, tuple) else (None, one) for one in samples]
 
 
-def _folds(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
+def _iterate_folds(part: ModelPart) -> Iterator[tuple[ModelPart, bool]]:
     """Classifiers that were calibrated: one for all rows, or one for each fold of a split that can be repeated."""
     model = part.model
     pairs = getattr(model, "calibrated_classifiers_", None) or getattr(model, "calibrated_", None)

@@ -45,17 +45,17 @@ def find_stored_rows(model: Any) -> StoredRows | None:
 
 
 def find_overlap(part: ModelPart) -> Overlap | None:
-    """Rows that a model keeps and that are judged; None where it keeps none, or no more than chance has it."""
+    """How many of the judged rows a model keeps; None where it keeps none, or rows of another width."""
     stored = find_stored_rows(part.model)
     if stored is None or stored.X.shape[1] != part.X.shape[1]:
         return None
-    ours, theirs = _numbers(part.X, stored.X)
+    ours, theirs = _number_rows(part.X, stored.X)
     count_ours, count_theirs = (np.bincount(x, minlength=max(ours.max(), theirs.max()) + 1) for x in (ours, theirs))
     whole = stored.trained == len(theirs)
     shared, of = (count_theirs[ours] > 0, ours.size) if whole else (count_ours[theirs] > 0, theirs.size)
-    y = _codes(stored.y, part)
+    y = _code_kept(stored.y, part)
     share = float(shared.mean()) * (1.0 if whole else min(1.0, stored.trained / ours.size))
-    chance = _coincidence(int(shared.sum()), of, ours, theirs, count_ours, count_theirs)
+    chance = _weigh_coincidence(int(shared.sum()), of, ours, theirs, count_ours, count_theirs)
     single = (count_ours == 1) & (count_theirs == 1)
     if y is not None and part.y is not None and single.any():
         a, b = np.empty(single.size, dtype=np.intp), np.empty(single.size, dtype=np.intp)
@@ -66,10 +66,10 @@ def find_overlap(part: ModelPart) -> Overlap | None:
     return Overlap(share, min(chance, cells), outcomes=True)
 
 
-def _coincidence(
+def _weigh_coincidence(
     hits: int, of: int, ours: IntArray, theirs: IntArray, count_ours: IntArray, count_theirs: IntArray
 ) -> float:
-    """Log of the chance that so many rows have a twin on the other side, if twins are no rarer than on one's own."""
+    """Log of the chance of so many common rows, if equal rows are no rarer between the two sides than within each."""
     from scipy.special import bdtrc
 
     n, m = ours.size, theirs.size
@@ -94,7 +94,7 @@ def _bound_repeats(ours: IntArray, theirs: IntArray, y: IntArray | None, kept_y:
     return log_bounded(kept, ours.size, least=False) if (held <= kept).all() else 0.0
 
 
-def _codes(y: NDArray[Any] | None, part: ModelPart) -> IntArray | None:
+def _code_kept(y: NDArray[Any] | None, part: ModelPart) -> IntArray | None:
     """Outcomes that were kept, as codes of classes."""
     if y is None or np.ndim(y) != 1:
         return None
@@ -106,14 +106,14 @@ def _codes(y: NDArray[Any] | None, part: ModelPart) -> IntArray | None:
     return place.astype(np.intp) if labels.size and bool((labels[place] == kept).all()) else None
 
 
-def _numbers(rows: Any, kept: Any) -> tuple[IntArray, IntArray]:
+def _number_rows(rows: Any, kept: Any) -> tuple[IntArray, IntArray]:
     """Rows by number, equal ones by the same, on both sides."""
-    keys = [_keys(kept, kept.dtype), _keys(rows, kept.dtype)]
+    keys = [_make_keys(kept, kept.dtype), _make_keys(rows, kept.dtype)]
     _, number = np.unique(np.concatenate(keys), return_inverse=True)
     return number[len(keys[0]) :], number[: len(keys[0])]
 
 
-def _keys(rows: Any, dtype: Any) -> NDArray[Any]:
+def _make_keys(rows: Any, dtype: Any) -> NDArray[Any]:
     """A key for each row: its bytes, or a sum with fixed weights where it is sparse."""
     if hasattr(rows, "nnz"):
         table = rows.tocsr().astype(np.float64)

@@ -69,7 +69,6 @@ def decompose_by(
     chosen = parse_loss(loss)
     form = parse_choice(form, FORMS, "form")
     of_rows, of_fit = split_options(options)
-    of_fit = {name: value for name, value in of_fit.items() if name not in ("pos_label", "classes")}
     if segments is None:
         refuse(
             "`segments` must give the segment of each row, by keyword",

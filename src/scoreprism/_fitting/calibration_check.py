@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,51 +21,46 @@ _ROWS_OF_CLASSES = 20_000
 _DRAWS = 399
 
 
-@dataclass
+@dataclass(frozen=True)
 class CalibrationCheck:
     """
     A p-value of `calibration_test`, computed on first use and shared by all losses.
 
-    Many rows of two classes are pooled into cells of the score: given that they are calibrated, events in a cell are
-    all but binomial. Of many rows of several classes a random part is tested.
+    Many rows of two classes are pooled into cells of the score: if they are calibrated, the number of events in a cell
+    is nearly binomial. Of many rows of several classes a random part is tested.
     """
 
     sample: Sample
-    _found: list[float] = field(default_factory=list)
+
+    @cached_property
+    def _pvalue(self) -> float:
+        return compute_pvalue(_order_by_score(self.sample), _DRAWS, np.random.default_rng(0))
 
     def __call__(self) -> float:
         """The p-value."""
-        if not self._found:
-            self._found.append(compute_pvalue(_order_by_score(self.sample), _DRAWS, np.random.default_rng(0)))
-        return self._found[0]
+        return self._pvalue
 
 
 def _order_by_score(sample: Sample) -> ScoreLines:
-    """The material of the test, in order of the score."""
-    law, (weight, squares, *_) = sample.prediction, sample.masses
-    rows_with_weight = np.flatnonzero(weight > 0.0)
-    two = n_classes(law) == 2
-    impossible = bool((pick(as_matrix(law[rows_with_weight]), sample.y[rows_with_weight]) == 0.0).any())
-    if two and (sample.cells is not None or rows_with_weight.size > _ROWS):
-        score = as_vector(law)[rows_with_weight]
-        # the lines of a summed cell stand at other scores for events than for others: cells cut between them would tell
-        # the outcomes apart, whatever the score says
-        home = None if sample.cells is None else sample.cells.home
-        cell = ScoreCells.of(score).cell if home is None else np.unique(home[rows_with_weight], return_inverse=True)[1]
-        return _pool_cells(
-            score,
-            cell,
-            sample.y[rows_with_weight],
-            weight[rows_with_weight],
-            squares[rows_with_weight],
-            impossible=impossible,
-        )
-    if rows_with_weight.size > _ROWS_OF_CLASSES:
-        rows_with_weight = np.sort(np.random.default_rng(0).choice(rows_with_weight, _ROWS_OF_CLASSES, replace=False))
-    values = as_vector(law)[rows_with_weight] if two else law[rows_with_weight]
-    y, w = sample.y[rows_with_weight], weight[rows_with_weight]
-    order = np.lexsort((y, w, *(values.T[::-1] if values.ndim == 2 else (values,))))
-    return ScoreLines(values[order], w[order] / w.mean(), y[order], impossible).merge_ties()
+    """The lines to test, in order of the score."""
+    weight, squares, *_ = sample.masses
+    rows = np.flatnonzero(weight > 0.0)
+    law, weight, squares = (values[rows] for values in (sample.prediction, weight, squares))
+    y = sample.y[rows]
+    impossible = bool((pick(as_matrix(law), y) == 0.0).any())
+    if n_classes(law) == 2:
+        law = as_vector(law)
+        if sample.cells is not None or rows.size > _ROWS:
+            # the lines of a summed cell have one score for events and another for the rest: cutting between them would
+            # separate the outcomes, whatever the score says
+            home = None if sample.cells is None else sample.cells.home
+            cell = ScoreCells.of(law).cell if home is None else np.unique(home[rows], return_inverse=True)[1]
+            return _pool_cells(law, cell, y, weight, squares, impossible=impossible)
+    if rows.size > _ROWS_OF_CLASSES:
+        some = np.sort(np.random.default_rng(0).choice(rows.size, _ROWS_OF_CLASSES, replace=False))
+        law, y, weight = law[some], y[some], weight[some]
+    order = np.lexsort((y, weight, *(law.T[::-1] if law.ndim == 2 else (law,))))
+    return ScoreLines(law[order], weight[order] / weight.mean(), y[order], impossible).merge_ties()
 
 
 def _pool_cells(

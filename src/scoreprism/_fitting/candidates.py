@@ -17,7 +17,7 @@ from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, split_blocks
 from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, interpolate_laws
-from scoreprism._fitting.parse_learners import BoostLearner, MapLearner, ShiftLearner
+from scoreprism._fitting.parse_learners import MapLearner, Refinement
 from scoreprism._kernels.local_shifts import local_shifts
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, mix_laws, observed_probabilities
@@ -52,7 +52,6 @@ class Pooling:
 class FittedScore:
     """A law of the score: out of sample in the first partition, and in all of them."""
 
-    names: tuple[str, ...]  # of the maps that are mixed
     fitted: FittedLaw
     fits: CellFits | RowFits
     below: tuple[FloatArray, ...]  # laws of every model on every row, in each partition that levels above are fitted in
@@ -66,22 +65,6 @@ _DAMPED = 0.5**0.5
 _PAIRED = 6
 #: Partitions in which candidates are evaluated one by one.
 _LOOKED_AT = 4
-
-
-def choose_shares(fit: ChainFit, candidates: Candidates) -> FloatArray:
-    """
-    What each model takes of each candidate.
-
-    The maps of a fold are weighted by exp(log-likelihood) of what they say of the *other* folds, so that no row helps
-    to choose its own map: taking the best one instead would flatter it. Maps that have learned noise are left out; the
-    first stays where all have.
-    """
-    if len(fit.maps) == 1:
-        return candidates.shares(np.array([True]))
-    sober = np.array([spread <= OVERFIT * loss for loss, spread in candidates.noise()])
-    if not sober.any():
-        sober[0] = True
-    return candidates.shares(sober)
 
 
 def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip: float | None) -> Alternative:
@@ -131,9 +114,24 @@ class Candidates(ABC):
         each = [judge_candidate(self.fit.sample, *one, LogLoss(), 1e-12) for one in self.alone()]
         return [(one.loss, one.spread) for one in each]
 
+    def choose_shares(self) -> FloatArray:
+        """
+        What each model takes of each candidate.
+
+        The maps of a fold are weighted by exp(log-likelihood) of what they say of the *other* folds, so that no row
+        helps to choose its own map: taking the best one instead would flatter it. Maps that have learned noise are left
+        out; the first stays where all have.
+        """
+        if len(self.names) == 1:
+            return self.shares(np.array([True]))
+        sober = np.array([spread <= OVERFIT * loss for loss, spread in self.noise()])
+        if not sober.any():
+            sober[0] = True
+        return self.shares(sober)
+
     @abstractmethod
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
-        """What each model takes of each candidate."""
+        """The same, of the candidates that have not learned noise."""
 
     @abstractmethod
     def mix(self, shares: FloatArray) -> FittedScore:
@@ -149,9 +147,9 @@ def fit_candidates(fit: ChainFit) -> Candidates:
     return _RowCandidates.of(fit)
 
 
-def _select_parametric(fit: ChainFit) -> list[MapLearner]:
-    """Candidates but local shifts of their mixture, which have to be fitted in partitions."""
-    return [learner for learner in fit.maps if not isinstance(learner, (ShiftLearner, BoostLearner))]
+def _select_maps(fit: ChainFit) -> list[MapLearner]:
+    """Candidates that are fitted to rows; refinements of their mixture need partitions."""
+    return [learner for learner in fit.maps if not isinstance(learner, Refinement)]
 
 
 # ── two classes, in partitions ──────────────────────────────────────────────────────────────────────
@@ -220,7 +218,7 @@ class _CellCandidates(Candidates):
             fitted = replace(fit.plan.gather(below[0]), folds=folds)
         else:
             fitted = FittedLaw(fits.mean_law, folds)
-        return FittedScore(self.names, fitted, fits, below)
+        return FittedScore(fitted, fits, below)
 
 
 def _pool(fit: ChainFit) -> Pooling:
@@ -263,21 +261,20 @@ class _RowCandidates(Candidates):
 
     @staticmethod
     def of(fit: ChainFit) -> _RowCandidates:
-        learners, local, plans = _select_parametric(fit), [], [fit.plan]
+        learners, refinements, plans = _select_maps(fit), [], [fit.plan]
         if fit.partitions is not None:
-            local = [learner for learner in fit.maps if isinstance(learner, (ShiftLearner, BoostLearner))]
+            refinements = [learner for learner in fit.maps if isinstance(learner, Refinement)]
             plans = [fit.partitions.plan(p) for p in range(len(fit.partitions.home))]
         shared = [learner.share(fit.rows) for learner in learners]
         laws: list[list[FloatArray]] = []
         for plan in track(plans, len(plans), "partitions"):
-            fitted = [_laws_in_folds(fit, plan, learner) for learner in track(shared, len(shared), "maps")]
-            if local:
+            fitted = [_fit_in_folds(fit, plan, learner) for learner in track(shared, len(shared), "maps")]
+            if refinements:
                 sober = np.ones(len(fitted), dtype=bool)
-                base = _mix(fitted, _fold_shares(fit, plan, fitted, sober))
-                refine = {ShiftLearner: _shift_locally, BoostLearner: _boost}
-                fitted += [refine[type(learner)](fit, plan, base) for learner in local]
+                base = _mix(fitted, _weigh_in_folds(fit, plan, fitted, sober))
+                fitted += [_REFINEMENTS[learner.name](fit, plan, base) for learner in refinements]
             laws.append(fitted)
-        return _RowCandidates(fit, tuple(learner.name for learner in (*learners, *local)), plans, laws)
+        return _RowCandidates(fit, tuple(learner.name for learner in (*learners, *refinements)), plans, laws)
 
     def _fits(self, laws: Sequence[FloatArray], damped: Sequence[FloatArray]) -> RowFits:
         parts = []
@@ -293,7 +290,7 @@ class _RowCandidates(Candidates):
 
     def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
         pairs = zip(self.plans, self.laws, strict=True)
-        return np.stack([_fold_shares(self.fit, plan, laws, sober) for plan, laws in pairs])
+        return np.stack([_weigh_in_folds(self.fit, plan, laws, sober) for plan, laws in pairs])
 
     def mix(self, shares: FloatArray) -> FittedScore:
         laws, damped = [], []
@@ -301,10 +298,10 @@ class _RowCandidates(Candidates):
             laws.append(_mix(candidates, share))
             damped.append(_mix(candidates, _damp(share)))
         fits = self._fits(laws, damped)
-        return FittedScore(self.names, fits.parts[0], fits, tuple(laws[: self.fit.repeats]))
+        return FittedScore(fits.parts[0], fits, tuple(laws[: self.fit.repeats]))
 
 
-def _laws_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
+def _fit_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
     """The laws of the models of a cross-fit on every row."""
     data = fit.rows
     laws = np.empty((len(plan.trains), *data.score.shape))
@@ -313,12 +310,12 @@ def _laws_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatA
     return laws
 
 
-def _fold_shares(
+def _weigh_in_folds(
     fit: ChainFit, plan: CrossFit, candidates: Sequence[FloatArray], sober: NDArray[np.bool_]
 ) -> FloatArray:
-    """The weights of every model, (models, candidates), from rows it was trained on and what others say of them."""
+    """The weights of every model, (models, candidates), from what other models say of the rows it was trained on."""
     data = fit.rows
-    logs = np.stack([_log_hits(plan, laws, data.codes) for laws in candidates])
+    logs = np.stack([_log_observed(plan, laws, data.codes) for laws in candidates])
     shares = []
     for rows, models in plan.mixing:
         hits = logs[:, 0, rows] if plan.factor == 1.0 else logs[:, models, rows]
@@ -327,8 +324,8 @@ def _fold_shares(
     return np.stack(shares)
 
 
-def _log_hits(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArray:
-    """Log of what models gave to what happened, (models, n); in a K-fold only that of the model without the row."""
+def _log_observed(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArray:
+    """Log of the probability of the observed class, (models, n); in a K-fold by the model that did not see the row."""
     return np.log(observed_probabilities([plan.gather(laws).law] if plan.factor == 1.0 else list(laws), codes))
 
 
@@ -388,6 +385,10 @@ def _boost(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     return out
 
 
+#: How the mixture of the maps in a partition is refined.
+_REFINEMENTS = {"shifts": _shift_locally, "boosting": _boost}
+
+
 # ── on a calibration split ──────────────────────────────────────────────────────────────────────────
 
 
@@ -397,11 +398,11 @@ class _SplitCandidates(Candidates):
 
     split: FitRows
     laws: list[FittedLaw]
-    own: list[FloatArray]  # what each candidate says of the rows of the split, out of block
+    own: list[FloatArray]  # law of each candidate on the rows of the split, out of block
 
     @staticmethod
     def of(fit: ChainFit, split: FitRows) -> _SplitCandidates:
-        laws, all_own, learners = [], [], _select_parametric(fit)
+        laws, all_own, learners = [], [], _select_maps(fit)
         blocks = split_blocks(split, fit.seed, fit.calibration_groups)
         for learner in learners:
             shared, refits, own = learner.share(split), [], np.empty(split.score.shape)
@@ -431,7 +432,7 @@ class _SplitCandidates(Candidates):
         folds = mix_laws([part.folds for part in self.laws], shares[0])
         models = np.broadcast_to(law, (len(self.fit.plan.trains), *law.shape))  # every model above starts from it
         fitted = FittedLaw(law, folds, self.laws[0].factor)
-        return FittedScore(self.names, fitted, self._fits(fitted), (models,) * self.fit.repeats)
+        return FittedScore(fitted, self._fits(fitted), (models,) * self.fit.repeats)
 
 
 def keep_from_certainty(law: FloatArray, data: FitRows, train: IntArray) -> FloatArray:

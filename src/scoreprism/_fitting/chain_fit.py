@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import (
-    parse_choice,
-    parse_count,
-    parse_law,
-    parse_random_state,
-    refuse,
-    require_jobs,
-)
+from scoreprism._core.checks import parse_choice, parse_count, parse_law, parse_random_state, refuse, require_jobs
 from scoreprism._core.frames import column_names, require_aligned
 from scoreprism._core.labels import GivenLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
@@ -29,23 +22,16 @@ from scoreprism._fitting.candidates import (
     Candidates,
     FittedScore,
     Pooling,
-    choose_shares,
     fit_candidates,
     judge_candidate,
 )
-from scoreprism._fitting.crossfit import (
-    CrossFit,
-    Partitions,
-    make_partitions,
-    no_crossfit,
-)
+from scoreprism._fitting.crossfit import CrossFit, Partitions, make_partitions, no_crossfit
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._fitting.information import LevelTask, fit_levels, make_tasks
 from scoreprism._fitting.parse_learners import (
-    BoostLearner,
     ForeignMap,
     MapLearner,
-    ShiftLearner,
+    Refinement,
     parse_calibrator,
     parse_reference,
 )
@@ -127,7 +113,8 @@ class ChainFit:
         name, rows = sample.name, sample.fit_rows()
         split_sample = None if calibration is None else parse_calibration(calibration, sample, pos_label, classes)
         split = None if split_sample is None else split_sample.fit_rows()
-        _require_two_classes(rows, split)
+        if split is None:
+            _require_two_classes(rows)
         seed = int(parse_random_state(random_state).integers(2**62))
         findings = (*sample.findings.get(name, ()), *(() if split is None else _inspect_split(split, rows)))
         maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
@@ -194,10 +181,10 @@ class ChainFit:
         looks = [(loss, clip) for loss in wanted]
         looks += [(loss, floors[str(loss)]) for loss in wanted if str(loss) in floors]
         looked = {(str(loss), distance): self._judge(candidates, loss, distance) for loss, distance in looks}
-        shares = choose_shares(self, candidates)
+        shares = candidates.choose_shares()
         check = None if self.sample.groups is not None else CalibrationCheck(self.sample)
         score_law = candidates.mix(shares)
-        mixture = Mixture(score_law.names, shares, looked, floors, check)
+        mixture = Mixture(candidates.names, shares, looked, floors, check)
         return score_law, replace(self, mixture=mixture)
 
     def fit_levels(self, score_law: FittedScore, most: int | None = None) -> list[Level]:
@@ -231,7 +218,7 @@ class ChainFit:
         return self.calibration is None and self.sample.cells is None
 
     def reweight(self, counts: FloatArray) -> ChainFit:
-        """The same with every row counted so many times; rows that were not drawn are absent, the others stay put."""
+        """The same with every row counted `counts` times; rows not drawn are absent, the others keep their folds."""
         weight = counts if self.rows.weight is None else counts * self.rows.weight
         tested = counts if self.sample.weight is None else counts * self.sample.weight
         drawn_rows = np.flatnonzero(weight)
@@ -247,7 +234,7 @@ class ChainFit:
         return replace(self, rows=rows, sample=sample, plan=plan, partitions=partitions)
 
     def refit_term(self, index: int, counts: FloatArray, original: Decomposition) -> float:
-        """A term with every row counted so many times, in the fold it always had (folds drawn anew would leak)."""
+        """A term with every row counted `counts` times, in the fold it always had (new folds would leak)."""
         assert self.mixture is not None  # noqa: S101 - what was decomposed was fitted
         shares = self.mixture.shares
         used = np.flatnonzero((shares >= _SMALL).reshape(-1, shares.shape[-1]).any(axis=0)).tolist()
@@ -263,7 +250,7 @@ class ChainFit:
     # ── what only the fit knows of a decomposition ──────────────────────────────────────────────────
 
     def complete(self, result: Decomposition) -> Decomposition:
-        """A decomposition by these laws with guards, candidates, and the test that advice goes by."""
+        """A decomposition by these laws with guards, candidates, and the test that advice relies on."""
         assert self.mixture is not None  # noqa: S101 - the chain was fitted
         result = _add_guards(result, self)
         known = self.mixture.alternatives.get((str(result.loss), result.clip))
@@ -289,7 +276,7 @@ class ChainFit:
             Finding("law_fitted", level=1, subject=self.maps[0].name if len(self.maps) == 1 else None, facts=facts)
         ]
         if self.calibration is not None or self.partitions is None:
-            absent = [one.name for one in self.maps if isinstance(one, (ShiftLearner, BoostLearner))]
+            absent = [one.name for one in self.maps if isinstance(one, Refinement)]
             origins += [Finding("candidates_left_out", facts={"maps": absent})] if absent else []
         tasks = [level for level in self.levels if isinstance(level, LevelTask)]
         for own in dict.fromkeys(task.reference for task in tasks):  # None, and stacks of some levels
@@ -364,7 +351,7 @@ def fit_alone(fit: ChainFit, learner: MapLearner, partitions: int) -> FittedScor
     """The law of one map, fitted in a few partitions."""
     few = None if fit.partitions is None else fit.partitions.first(partitions)
     alone = fit_candidates(replace(fit, maps=[learner], partitions=few, repeats=1))
-    return alone.mix(alone.shares(np.array([True])))
+    return alone.mix(alone.choose_shares())
 
 
 # ── parsing ─────────────────────────────────────────────────────────────────────────────────────────
@@ -387,10 +374,8 @@ def parse_losses(losses: Sequence[str | ProperLoss]) -> Losses:
     return by_name
 
 
-def _require_two_classes(rows: FitRows, calibration: FitRows | None) -> None:
+def _require_two_classes(rows: FitRows) -> None:
     """Refuse samples of a single class, from which no map can be fitted."""
-    if calibration is not None:
-        return
     if np.unique(rows.codes).size < 2:
         refuse(
             "`y_true` must hold at least two classes, for C = P(Y | S) to be fitted",
@@ -406,12 +391,7 @@ def parse_calibration(
     split = value if isinstance(value, Sample) else _read_split(value, sample, pos_label, classes)
     if sample.classes is not None and split.classes is not None and list(split.classes) != list(sample.classes):
         got = f"{split.classes.tolist()} beside {sample.classes.tolist()}"
-        refuse(
-            "`calibration` must have the labels of `y_true`",
-            got,
-            "Pass `classes`=[…] in column order.",
-            LabelError,
-        )
+        refuse("`calibration` must have the labels of `y_true`", got, "Pass `classes`=[…] in column order.", LabelError)
     if np.unique(split.y).size < 2:
         refuse("`calibration` must hold at least two classes", f"one class in {split.n} rows", "Use a larger split.")
     return split
@@ -440,7 +420,7 @@ def _read_split(value: object, sample: Sample, pos_label: object, classes: Array
 
 
 def _inspect_split(calibration: FitRows, rows: FitRows) -> tuple[Finding, ...]:
-    """Whether a calibration split is these very rows, or hardly there."""
+    """Findings on a calibration split: that it is the judged rows themselves, or that it is small."""
     if np.array_equal(calibration.score, rows.score) and np.array_equal(calibration.codes, rows.codes):
         return (announce(Finding("calibration_reused", level=0)),)
     count = int(calibration.codes.size)
@@ -451,7 +431,7 @@ def _inspect_split(calibration: FitRows, rows: FitRows) -> tuple[Finding, ...]:
 
 
 def expect_surprises(expected: float) -> list[Finding]:
-    """Outcomes that are nearly certain leave few surprises, and normal intervals nothing to go by."""
+    """A caution where nearly certain outcomes leave too few surprises for normal intervals."""
     return [] if expected >= FEW_SURPRISES else [Finding("few_surprises", value=float(expected))]
 
 

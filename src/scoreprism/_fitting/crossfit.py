@@ -33,8 +33,8 @@ class FittedLaw:
 
     law: FloatArray  # (n,): prediction of the model that was not trained on the row
     folds: FloatArray  # (F, n): laws whose scatter measures the noise of `law`
-    # what the sum of their divergences from their mean is multiplied with: 1 for the models of a cross-fit, each fitted
-    # on (K−1)/K of the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
+    # factor of the sum of their divergences from their mean: 1 for the models of a cross-fit, each fitted on (K−1)/K of
+    # the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
     factor: float = 1.0
 
     def clip_at(self, distance: float) -> FittedLaw:
@@ -117,13 +117,13 @@ def make_partitions(
     Rows are dealt in an order of their own (score, outcome, weight, features), groups in that of their rows, so that
     the folds do not depend on the order in which rows came.
     """
-    if not (cv is None or isinstance(cv, (bool, int, np.integer, str, float))):
+    if not (cv is None or isinstance(cv, (int, np.integer, str, float))):
         plan = _parse_crossfit(cv, data, groups, random_state)
         if plan.factor != 1.0 or not plan.whole:
             return plan, None
         return plan, Partitions(plan.home[None], _find_rows_with_weight(data))
     folds, rng = parse_count(cv, "cv", 2), parse_random_state(random_state)
-    rank = _ranks(data, ties)
+    rank = _rank_rows(data, ties)
     weighted = _find_rows_with_weight(data)
     weighted = weighted[np.argsort(rank[weighted], kind="stable")]
     units = None if groups is None else _rank_groups(groups, rank)
@@ -143,22 +143,22 @@ def _find_rows_with_weight(data: FitRows) -> IntArray:
     return np.arange(data.codes.shape[0]) if data.weight is None else np.flatnonzero(data.weight > 0)
 
 
-def _ranks(data: FitRows, ties: Sequence[NDArray[Any]]) -> IntArray:
+def _rank_rows(data: FitRows, ties: Sequence[NDArray[Any]]) -> IntArray:
     """Rank of each row by score, outcome, weight, and where these are tied by a hash of `ties`."""
     columns = [data.score] if data.score.ndim == 1 else list(data.score.T)
     keys: list[NDArray[Any]] = [data.codes, *columns[::-1]]
     if data.weight is not None:
         keys.insert(0, data.weight)
-    rank = _rank_rows(keys)
+    rank = _rank_by(keys)
     if not ties or int(rank.max()) + 1 == rank.size:
         return rank
     mixed = np.zeros(rank.size, dtype=np.uint64)
     for column in ties:
         mixed = _mix_bits(mixed + _hash_column(column))
-    return _rank_rows([mixed, rank])
+    return _rank_by([mixed, rank])
 
 
-def _rank_rows(keys: Sequence[NDArray[Any]]) -> IntArray:
+def _rank_by(keys: Sequence[NDArray[Any]]) -> IntArray:
     """Rank of each row by keys, the last one first; equal rows share a rank."""
     order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
     new = np.zeros(order.size, dtype=bool)

@@ -66,8 +66,8 @@ class ScoreCells:
 
 #: Distinct scores up to which each is a cell; more where rows are tied.
 _FEW, _TIED_FEW = 1024, 8192
-#: Cells of equal mass otherwise: as many as `_FEW`, or more from so many rows on; the tails are then cut further, at
-#: equal steps of √(2s). This moves estimates by less than .04 standard errors.
+#: Otherwise cells of equal mass: `_FEW`, or `_CELLS` from `_MANY` rows on, with tails that are cut further, at equal
+#: steps of √(2s). This moves estimates by less than .04 standard errors.
 _CELLS, _MANY = 2048, 8000
 _ROOT = (np.arange(1, 512) / 512.0) ** 2 / 2.0
 _GRID = np.concatenate([_ROOT, 1.0 - _ROOT])
@@ -121,7 +121,7 @@ class CellFits:
         return np.clip(self.law, self.clip, 1.0 - self.clip), np.clip(self.damped, self.clip, 1.0 - self.clip)
 
     def _mean(self, table: FloatArray) -> FloatArray:
-        """Mean of a table (P, K, G) over the rows of each outcome and cell, (2, G); over all models where none is."""
+        """Mean of a table (P, K, G) over the rows of each outcome and cell, (2, G); over all models where no row is."""
         base = table[0, 0]  # models that agree to the last bit have this mean, to the last bit
         apart = table - base
         total = np.einsum("pkyg,pkg->yg", self.mass, apart)
@@ -158,7 +158,7 @@ class CellFits:
         return self._mean(self._laws[0]).ravel()[self._place]
 
     def spreads(self, loss: ProperLoss) -> FloatArray:
-        """Spread of the law over the folds in every row, meaned over partitions."""
+        """Spread of the law over the folds in every row, averaged over partitions."""
         return self.spread_by_cell(loss)[self.cells.cell]
 
     def spread_by_cell(self, loss: ProperLoss) -> FloatArray:
@@ -215,7 +215,7 @@ class CellFits:
         return Pairs.of(self.mass, self.squares, Windows.of(self.cells.count, self.cells.alone))
 
     def _exclude_clusters(self, q: FloatArray, homes: IntArray, weight: FloatArray | None, groups: IntArray) -> Second:
-        """The same with rows of a cluster, which share a fold, taken out of each other's neighbours."""
+        """The same, but rows of the same cluster, which share a fold, are not neighbours."""
         windows, mass, squares, _ = self._pairs
         cell, n = self.cells.cell, self.cells.cell.size
         w = np.ones(n) if weight is None else weight * (float(self.mass[0].sum()) / float(weight.sum()))
@@ -239,11 +239,11 @@ class CellFits:
             total += mine * (near - within(w * mine))
             pairs += held - held_own
             square += mine**2 * (apart - within((w * mine) ** 2))
-        return _means(total, pairs, square, w, inflation(*mass.shape[:2]))
+        return _average(total, pairs, square, w, inflation(*mass.shape[:2]))
 
 
 class _PartFits:
-    """Laws of which every partition gave one: means over partitions."""
+    """Laws with a part for each partition; everything is a mean over the parts."""
 
     parts: Sequence[FittedLaw]
 
@@ -308,37 +308,38 @@ class RowFits(_PartFits):
         score = self.score[tested]
         if score.ndim == 2 and score.shape[1] == 2:
             score = as_vector(score)
-        near = 2 * (reach(tested.size) if score.ndim == 1 else reach_of_classes(tested.size))
-        many = tested.size > NEAREST
+        leaf: IntArray | None = None  # rows of the same leaf are neighbours; None: the nearest rows are
         if score.ndim == 1:
-            leaf = _blocks(score, near)
+            near = 2 * reach(tested.size)
+            leaf = _cut_into_blocks(score, near)
+            size = np.bincount(leaf)[leaf].astype(np.float64)
         else:
-            points = np.sqrt(score)
-            leaf = leaves(points, near) if many else np.zeros(tested.size, dtype=np.intp)
-        size = np.full(tested.size, near + 1.0) if score.ndim == 2 else np.bincount(leaf)[leaf].astype(np.float64)
-        laws = [part.law[tested] for part in self.parts]
-        residuals = [curved_residuals(loss, law, y[tested], size) for law in laws]
-        if any(one is None for one in residuals):
+            near, points = 2 * reach_of_classes(tested.size), np.sqrt(score)
+            leaf = leaves(points, near) if tested.size > NEAREST else None
+            size = np.full(tested.size, near + 1.0)
+        curved = [curved_residuals(loss, part.law[tested], y[tested], size) for part in self.parts]
+        q = np.stack([lines for lines in curved if lines is not None]) if curved[0] is not None else None
+        if q is None:
             return None
-        q = np.stack([one for one in residuals if one is not None])
-        clusters = None if groups is None else groups[tested]
-        if score.ndim == 1 or many:
-            rows, degenerate = leaf_products(q, self.home[:, tested], w[tested], leaf, clusters)
-        else:
+        if leaf is None:
             # rows at the same distance are neighbours in an order of their own, not in that in which they came
             order = np.lexsort((w[tested], y[tested], *self.home[:, tested], *points.T))
-            q, tested = q[:, order], tested[order]
-            clusters = None if groups is None else groups[tested]
-            rows, degenerate = nearest_products(q, self.home[:, tested], w[tested], points[order], near, clusters)
+            q, tested, points = q[:, order], tested[order], points[order]
+        clusters = None if groups is None else groups[tested]
+        home, weights = self.home[:, tested], w[tested]
+        if leaf is None:
+            rows, degenerate = nearest_products(q, home, weights, points, near, clusters)
+        else:
+            rows, degenerate = leaf_products(q, home, weights, leaf, clusters)
         out = np.zeros(n)
         out[tested] = rows
         return Second(out, degenerate)
 
 
-def _blocks(score: FloatArray, size: int) -> IntArray:
-    """Blocks of about so many rows in order of the score; tied rows are a block of their own from five on."""
+def _cut_into_blocks(score: FloatArray, size: int) -> IntArray:
+    """Blocks of about so many rows in order of the score; `TIED` rows of the same score are a block of their own."""
     values, inverse, count = np.unique(score, return_inverse=True, return_counts=True)
-    tied = count >= 5
+    tied = count >= TIED
     block = np.zeros(values.size, dtype=np.intp)
     upto = np.cumsum(np.where(tied, 0, count))
     block[~tied] = (upto[~tied] - 1) // size
@@ -385,10 +386,10 @@ class LevelFits(_PartFits):
 
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Divergence of the level below, given or fitted in the same partitions, from this one."""
-        if fit is not None and not isinstance(fit, LevelFits) and fit is not self.base:  # C of another score
-            return self._mean(lambda part: fit.divergences_from(loss, part.law))
         if fit is None:
             return self._mean(lambda part: loss.evaluate_divergence(coarse, part.law))
+        if not isinstance(fit, LevelFits) and fit is not self.base:  # C of another score
+            return self._mean(lambda part: fit.divergences_from(loss, part.law))
         below = [part.law for part in fit.parts] if isinstance(fit, LevelFits) else self.below
         pairs = zip(below, self.parts, strict=True)
         return np.asarray(np.mean([loss.evaluate_divergence(law, part.law) for law, part in pairs], axis=0))
@@ -547,10 +548,10 @@ def nearest_products(
             total[rows] += np.bincount(row, weighted, rows.size)
             pairs[rows] += np.bincount(row, weight[neighbour], rows.size)
             square[rows] += np.bincount(row, weighted**2, rows.size)
-    return _means(total, pairs, square, weight, inflation(len(q), int(home.max()) + 1))
+    return _average(total, pairs, square, weight, inflation(len(q), int(home.max()) + 1))
 
 
-def _means(total: FloatArray, pairs: FloatArray, square: FloatArray, weight: FloatArray, factor: float) -> Second:
+def _average(total: FloatArray, pairs: FloatArray, square: FloatArray, weight: FloatArray, factor: float) -> Second:
     """From sums over pairs of a row and a neighbour to means of each row."""
     known = pairs > 1e-9 * float(weight.max())
     rows = np.divide(total, pairs, out=np.zeros(total.size), where=known)
@@ -581,4 +582,4 @@ def leaf_products(q: FloatArray, home: IntArray, weight: FloatArray, leaf: IntAr
             for b, second in enumerate(columns[: a + 1]):
                 share = 1.0 if a == b else 2.0
                 square += share * first * second * others(weight**2 * first * second)
-    return _means(total, pairs, square, weight, inflation(len(q), folds))
+    return _average(total, pairs, square, weight, inflation(len(q), folds))

@@ -30,12 +30,12 @@ class LevelTask:
     """A level to be fitted: everything known at it, the score and all coarser blocks included."""
 
     name: str
-    known: Features | JoinedFeatures  # encoded for our own learners, in its container for classifiers of other makers
-    reference: Any = None  # a stack of its own for this level, where the one of the fit is not meant
+    known: Features | JoinedFeatures  # encoded for our own learners, as it came for classifiers from other libraries
+    reference: Any = None  # a stack for this level alone; None for the reference of the fit
 
 
 def make_tasks(sample: Sample, rows: FitRows, *, own: bool) -> list[Level | LevelTask]:
-    """Laws as they are, features as tasks that contain all coarser ones and the score."""
+    """The levels above C: given laws unchanged, features as tasks that also know the score and all coarser features."""
     tasks: list[Level | LevelTask] = []
     blocks: list[FeatureBlock] = []
     features: Features | None = None
@@ -45,7 +45,7 @@ def make_tasks(sample: Sample, rows: FitRows, *, own: bool) -> list[Level | Leve
             tasks.append(level)
             continue
         columns = [column for block in blocks for column in block.columns]
-        new = [column for column in level.columns if not any(_same(column, other) for other in columns)]
+        new = [column for column in level.columns if not any(_are_equal(column, other) for other in columns)]
         first = [] if blocks else score_columns(rows.score)
         blocks.append(level)
         if own and (first or new):
@@ -59,7 +59,7 @@ def make_tasks(sample: Sample, rows: FitRows, *, own: bool) -> list[Level | Leve
     return tasks
 
 
-def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+def _are_equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return a.dtype.kind == b.dtype.kind and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
@@ -69,12 +69,12 @@ def fit_levels(fit: ChainFit, score_law: FittedScore, most: int | None = None) -
 
     They are fitted in each of the partitions that `score_law` holds the models of.
     """
-    found = [
+    by_partition = [
         _fit_in_partition(replace(fit, plan=plan), base, p, most)
         for p, (plan, base) in enumerate(zip(fit.plans, score_law.below, strict=True))
     ]
     levels = []
-    for level, *laws in zip(fit.levels[:most], *found, strict=True):
+    for level, *laws in zip(fit.levels[:most], *by_partition, strict=True):
         parts = [law for law in laws if law is not None]
         if not parts:
             levels.append(level)  # passed by the user without fold models
@@ -107,17 +107,17 @@ def _fit_in_partition(fit: ChainFit, base: FloatArray, partition: int, most: int
             base = np.broadcast_to(law, (len(fit.plan.trains), *law.shape))
             fitted.append(None if level.folds is None else FittedLaw(level.law, level.folds))
             continue
-        base = _laws_of_models(fit, level, base, number, partition)
+        base = _fit_models(fit, level, base, number, partition)
         fitted.append(fit.plan.gather(base))
     return fitted
 
 
-def _laws_of_models(fit: ChainFit, level: LevelTask, base: FloatArray, number: int, partition: int) -> FloatArray:
+def _fit_models(fit: ChainFit, level: LevelTask, base: FloatArray, number: int, partition: int) -> FloatArray:
     """
     The law of every model on every row.
 
-    A classifier of another maker is fitted on the score and the features. Members of a stack start from the law below,
-    and are mixed by what they say out of sample of the rows that the model may see.
+    A classifier from another library is fitted on the score and the features. Members of a stack start from the law
+    below, and are mixed by their predictions, out of sample, of the rows that the model may see.
     """
     data, plan, known = fit.rows, fit.plan, level.known
     reference = level.reference or fit.reference

@@ -58,7 +58,7 @@ class OwnMap:
         """The laws of many training sets at the centers of their cells, (M, G)."""
         if partitions is None or not self.calibrator._deals_rows:  # of lines that are sums, rows are not known
             return self.calibrator._fit_many(batch)
-        return self.calibrator._fit_many_rows(batch, _training_parts(data, partitions))
+        return self.calibrator._fit_many_rows(batch, _list_training_parts(data, partitions))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,6 @@ class ForeignMap:
 
     name: str
     estimator: Any
-    seed: int = 0
 
     def share(self, data: FitRows) -> ForeignMap:
         """Nothing is shared."""
@@ -75,30 +74,28 @@ class ForeignMap:
 
     def fit(self, data: FitRows) -> Map:
         """The classifier fitted on some rows, as a map."""
-        fitted = fit_foreign(self.estimator, as_columns(data.score), data.codes, data.weight, (self.seed,))
+        fitted = fit_foreign(self.estimator, as_columns(data.score), data.codes, data.weight, (0,))
         return lambda score: predict_foreign(fitted, as_columns(score), data.k, data.codes.shape[0])
 
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """Fitted to rows, one training set after the other; evaluated at the centers."""
         assert partitions is not None  # noqa: S101 - sums refuse classifiers of other makers
-        return np.stack([self.fit(part)(batch.center) for part in _training_parts(data, partitions)])
+        return np.stack([self.fit(part)(batch.center) for part in _list_training_parts(data, partitions)])
 
 
 @dataclass(frozen=True)
-class ShiftLearner:
-    """Local shifts of the mixture of the other candidates, class by class: several classes need jumps too."""
+class Refinement:
+    """
+    A candidate of several classes that starts from the mixture of the others, in random folds only.
 
-    name: str = "shifts"
+    "shifts" moves it locally, class by class, because several classes need jumps too; "boosting" is started at it, on
+    ratios of the probabilities.
+    """
 
-
-@dataclass(frozen=True)
-class BoostLearner:
-    """Boosting started at the mixture of the other candidates, on ratios of the probabilities of several classes."""
-
-    name: str = "boosting"
+    name: str
 
 
-def _training_parts(data: FitRows, partitions: Partitions) -> list[FitRows]:
+def _list_training_parts(data: FitRows, partitions: Partitions) -> list[FitRows]:
     """The rows of every training set, partition by partition."""
     plans = [partitions.plan(p) for p in range(len(partitions.home))]
     return [data.part(rows) for plan in plans for rows in plan.trains]
@@ -187,7 +184,8 @@ AUTOMATIC = ("auto", "flexible")
 
 def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of the user."""
-    if isinstance(calibrator, str) and calibrator in AUTOMATIC:
+    automatic = isinstance(calibrator, str) and calibrator in AUTOMATIC
+    if automatic:
         chosen = [one for one in DIAGNOSIS[k == 2] if k <= one.most_classes]
     elif isinstance(calibrator, SelectedCalibrator) or (isinstance(calibrator, str) and calibrator == "selected"):
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
@@ -199,7 +197,7 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
     elif isinstance(calibrator, Calibrator):
         chosen = [calibrator._parse_parameters()]
     else:
-        return [ForeignMap(type(calibrator).__name__, _classifier(calibrator, "calibrator", CALIBRATORS))]
+        return [ForeignMap(type(calibrator).__name__, _parse_classifier(calibrator, "calibrator", CALIBRATORS))]
     for one in chosen:
         if k > 2 and not one.multiclass:
             remedy = f"Use OneVsRestCalibrator({type(one).__name__}()), or leave it out."
@@ -209,13 +207,13 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
         twins = sum(1 for other in candidates if other.name.partition(" ")[0] == one.name)
         name = one.name if not twins else f"{one.name} {twins + 1}"
         candidates.append(OwnMap(name, clone(one).set_params(kind="probability")))
-    if k > 2 and isinstance(calibrator, str) and calibrator in AUTOMATIC:
-        more = [ShiftLearner(), *([BoostLearner()] if calibrator == "flexible" else [])]
-        return [*candidates, *more]  # type: ignore[list-item]
+    if automatic and k > 2:
+        names = ("shifts", "boosting") if calibrator == "flexible" else ("shifts",)
+        candidates += [Refinement(name) for name in names]  # type: ignore[misc]
     return candidates
 
 
-def _classifier(value: object, name: str, table: dict[str, Any]) -> Any:
+def _parse_classifier(value: object, name: str, table: dict[str, Any]) -> Any:
     """Parse a classifier: anything that can be cloned and fitted and predicts probabilities."""
     rule = f"{mark(name)} must be one of {', '.join(table)}, or a classifier with fit and predict_proba"
     if isinstance(value, type):
@@ -235,4 +233,4 @@ def parse_reference(reference: object) -> Any:
         if reference in ("auto", "stack"):
             return StackedReference()
         return StackedReference((parse_choice(reference, MEMBERS, "reference"),))
-    return _classifier(reference, "reference", {"auto": None, **MEMBERS})
+    return _parse_classifier(reference, "reference", {"auto": None, **MEMBERS})

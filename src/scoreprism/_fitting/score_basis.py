@@ -15,22 +15,22 @@ _DISTINCT = 20
 def score_basis(score: FloatArray) -> FloatArray:
     """Functions of the score that outcomes and directions are freed of: means of few scores, cubic splines of many."""
     if score.ndim == 1:
-        return _curves(score, int(2.0 * np.sqrt(score.size)))
+        return _make_curves(score, int(2.0 * np.sqrt(score.size)))
     n, k = score.shape
     if n < 10 * k:
         got = f"{n} rows for {k} classes"
         refuse("each half of the rows must hold ten rows for each class", got, "Pass more rows, or merge classes.")
     eta = law_logits(score)
     columns = list(eta.T[1:] - eta.T[0])
-    joint = _products(score[:, 1:], n // 40)  # a map of several probabilities is not a sum of maps of each
+    joint = _make_products(score[:, 1:], n // 40)  # a map of several probabilities is not a sum of maps of each
     knots = int(min(np.sqrt(n), (n / 10 - 1 - joint.shape[1]) / (k - 1) - 3))  # a tenth of the rows in all
     if knots < 1:
         return np.column_stack([np.ones(n), *columns, joint])
-    first, *others = (_curves(x, knots) for x in columns)
+    first, *others = (_make_curves(x, knots) for x in columns)
     return np.column_stack([first, *(part[:, 1:] for part in others), joint])
 
 
-def _products(columns: FloatArray, most: int) -> FloatArray:
+def _make_products(columns: FloatArray, most: int) -> FloatArray:
     """Polynomials in the columns, degree by degree as long as there is room for all of one."""
     blocks, last = [columns], [(columns[:, j], j) for j in range(columns.shape[1])]
     while True:
@@ -41,7 +41,7 @@ def _products(columns: FloatArray, most: int) -> FloatArray:
         last = following
 
 
-def _curves(x: FloatArray, knots: int) -> FloatArray:
+def _make_curves(x: FloatArray, knots: int) -> FloatArray:
     """Means of few values; cubic B-splines in the ranks of many: a map may bend anywhere."""
     from scipy.interpolate import BSpline
     from scipy.stats import rankdata

@@ -45,10 +45,10 @@ def rate_interval(
     if interval == "jeffreys":
         low = np.where(events > 0.0, betaincinv(events + 0.5, rest + 0.5, tail), 0.0)
         return low, np.where(rest > 0.0, 1.0 - betaincinv(rest + 0.5, events + 0.5, tail), 1.0)
-    return _mid_low(events, rest, tail), 1.0 - _mid_low(rest, events, tail)
+    return _find_mid_low(events, rest, tail), 1.0 - _find_mid_low(rest, events, tail)
 
 
-def _mid_low(events: FloatArray, rest: FloatArray, tail: FloatArray) -> FloatArray:
+def _find_mid_low(events: FloatArray, rest: FloatArray, tail: FloatArray) -> FloatArray:
     """The rate p at which P(more events) + ½ P(as many) is `tail`; 0 where there are none."""
     from scipy.special import betainc
 

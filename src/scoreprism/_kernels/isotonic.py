@@ -40,7 +40,7 @@ class Blocks(NamedTuple):
 def pool_ties(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> Pooled:
     """Sum weights and events over equal scores."""
     if weight is None and _is_packable(score, y):
-        word = _packed_sort(score, y)
+        word = _sort_packed(score, y)
         ranked = _unpack(word)
         first = run_starts(ranked)
         weights = np.diff(np.append(first, ranked.size)).astype(np.float64)
@@ -64,7 +64,7 @@ def _is_packable(score: FloatArray, y: FloatArray) -> bool:
     return bool(score.min() >= 0.0 and score.max() <= 1.0 and ((y == 0.0) | (y == 1.0)).all())
 
 
-def _packed_sort(score: FloatArray, y: FloatArray | NDArray[np.bool_]) -> NDArray[np.uint64]:
+def _sort_packed(score: FloatArray, y: FloatArray | NDArray[np.bool_]) -> NDArray[np.uint64]:
     """
     Scores and outcomes in order of score, events first: the bits of the score, shifted by one that marks a non-event.
 
@@ -135,17 +135,19 @@ def isotonic_ladder(score: FloatArray, y: FloatArray, weight: FloatArray | None 
     if weight is not None and not weight.all():  # rows without weight do not enter the fit
         score, y, weight = (column[weight > 0] for column in (score, y, weight))
     if score.size >= _MANY:
-        marked = _cells_with_vertices(score, y, weight)
+        marked = _mark_cells(score, y, weight)
         ladder = None if marked is None else _ladder_from_cells(score, y, weight, *marked)
         if ladder is not None and np.isfinite(ladder.first + ladder.last).all():
             return ladder
     if weight is None and _is_packable(score, y):
-        return _packed_ladder(score, y)
+        return _build_packed_ladder(score, y)
     pooled = pool_ties(score, y, weight)
-    return _ladder(pooled.score, pooled.score, pooled.weight, pooled.events, pooled.weight * pooled.score)
+    return _build_ladder(pooled.score, pooled.score, pooled.weight, pooled.events, pooled.weight * pooled.score)
 
 
-def _ladder(first: FloatArray, last: FloatArray, weight: FloatArray, events: FloatArray, mass: FloatArray) -> Ladder:
+def _build_ladder(
+    first: FloatArray, last: FloatArray, weight: FloatArray, events: FloatArray, mass: FloatArray
+) -> Ladder:
     """The ladder of items in increasing order, each with its first and last score, weight, events and sum of scores."""
     blocks = isotonic_blocks(weight, events)
     low, high = first[blocks.start], last[blocks.stop - 1]
@@ -153,15 +155,15 @@ def _ladder(first: FloatArray, last: FloatArray, weight: FloatArray, events: Flo
     return Ladder(low, high, center, blocks.weight, blocks.events)
 
 
-def _packed_ladder(score: FloatArray, y: FloatArray) -> Ladder:
+def _build_packed_ladder(score: FloatArray, y: FloatArray) -> Ladder:
     """The ladder of unweighted 0/1 outcomes from one sort."""
-    word = _packed_sort(score, y)
-    edge, size, events = _runs(word)
+    word = _sort_packed(score, y)
+    edge, size, events = _find_runs(word)
     ranked = _unpack(word)
-    return _ladder(ranked[edge[:-1]], ranked[edge[1:] - 1], size, events, np.add.reduceat(ranked, edge[:-1]))
+    return _build_ladder(ranked[edge[:-1]], ranked[edge[1:] - 1], size, events, np.add.reduceat(ranked, edge[:-1]))
 
 
-def _runs(word: NDArray[np.uint64]) -> tuple[IntArray, FloatArray, FloatArray]:
+def _find_runs(word: NDArray[np.uint64]) -> tuple[IntArray, FloatArray, FloatArray]:
     """
     Edges, sizes and events of the runs in packed words: some events, then some non-events.
 
@@ -182,7 +184,7 @@ def isotonic_sums(
 ) -> tuple[FloatArray, FloatArray]:
     """Weight and events of the blocks of `isotonic_ladder`, where their places do not matter."""
     if weight is None and score.size < _MANY:
-        blocks = isotonic_blocks(*_runs(_packed_sort(score, event))[1:])
+        blocks = isotonic_blocks(*_find_runs(_sort_packed(score, event))[1:])
         return blocks.weight, blocks.events
     ladder = isotonic_ladder(score, event.astype(np.float64), weight)
     return ladder.weight, ladder.events
@@ -196,9 +198,7 @@ class _Cells(NamedTuple):
     events: FloatArray
 
 
-def _cells_with_vertices(
-    score: FloatArray, y: FloatArray, weight: FloatArray | None
-) -> tuple[_Cells, NDArray[np.bool_]] | None:
+def _mark_cells(score: FloatArray, y: FloatArray, weight: FloatArray | None) -> tuple[_Cells, NDArray[np.bool_]] | None:
     """
     Cells of the score axis, and which of them may hold an end of a block; None where cells do not help.
 
@@ -253,7 +253,7 @@ def _ladder_from_cells(
         )
     )
     where, masses, events, sums = joined
-    return _ladder(where, where, masses, events, sums)
+    return _build_ladder(where, where, masses, events, sums)
 
 
 def isotonic_fit(score: FloatArray, y: FloatArray, weight: FloatArray | None = None) -> FloatArray:

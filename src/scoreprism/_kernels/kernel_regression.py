@@ -90,11 +90,11 @@ def kernel_sums(
         return KernelSums(np.zeros(grid.size), np.zeros(grid.size))
     points = (float(x.max()) - float(x.min())) / bandwidth * _PER_BANDWIDTH
     if method == "exact" or kernel.power == 1 or points > _MOST or (method == "auto" and x.size < max(points, 1 << 15)):
-        return _exact_sums(x, y, weight, grid, bandwidth, kernel)
-    return _binned_sums(x, y, weight, grid, bandwidth, kernel)
+        return _sum_exactly(x, y, weight, grid, bandwidth, kernel)
+    return _sum_binned(x, y, weight, grid, bandwidth, kernel)
 
 
-def _exact_sums(
+def _sum_exactly(
     x: FloatArray, y: FloatArray, weight: FloatArray | None, grid: FloatArray, bandwidth: float, kernel: Kernel
 ) -> KernelSums:
     """Moments about the middle of each cell between window ends, then a polynomial per cell and grid point."""
@@ -124,7 +124,7 @@ def _exact_sums(
     return KernelSums(mass, np.minimum(events, mass))
 
 
-def _binned_sums(
+def _sum_binned(
     x: FloatArray,
     y: FloatArray,
     weight: FloatArray | None,
@@ -218,9 +218,9 @@ def _leave_one_out(x: FloatArray, y: FloatArray, weight: FloatArray | None, rule
         grid = np.linspace(low, high, int(min(max(16 * (high - low) / bandwidth, 64), 2048)) + 1)
         many = 128 * (high - low) / bandwidth > _MOST
         sums = (
-            _exact_sums(x, y, weight, grid, bandwidth, kernel)
+            _sum_exactly(x, y, weight, grid, bandwidth, kernel)
             if many
-            else _binned_sums(x, y, weight, grid, bandwidth, kernel, per=128)
+            else _sum_binned(x, y, weight, grid, bandwidth, kernel, per=128)
         )
         own = kernel.norm * np.minimum(mass_of_row, 1.0)  # a weight of 3 is three rows, of which one is left out
         mass = np.interp(x, grid, sums.mass) - own

@@ -156,12 +156,10 @@ class LocalRegression:
         lone = (kernel @ mass) <= 0.0
         kernel[lone] = np.abs(u[lone]) <= WITHIN
         kernel[reach == 0.0] = u[reach == 0.0] == 0.0
-        return _local_polynomial(u, kernel, mass, events, self.degree)
+        return _fit_polynomial(u, kernel, mass, events, self.degree)
 
 
-def _local_polynomial(
-    u: FloatArray, kernel: FloatArray, mass: FloatArray, events: FloatArray, degree: int
-) -> FloatArray:
+def _fit_polynomial(u: FloatArray, kernel: FloatArray, mass: FloatArray, events: FloatArray, degree: int) -> FloatArray:
     """
     The value at u = 0 of a weighted least-squares polynomial, by polynomials that are orthogonal in each neighbourhood.
 

@@ -43,7 +43,7 @@ class _Nodes:
         far = np.nonzero(np.abs(shift) > _FAR)
         if far[0].size:
             u, i, c = self.gradient[far], self.information[far], self.rate[far[1]]
-            shift[far], evidence[far] = _far_mode(u, i, c, shift[far], variance)
+            shift[far], evidence[far] = _find_far_mode(u, i, c, shift[far], variance)
         return shift, evidence
 
     def average(self) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
@@ -71,7 +71,7 @@ class _Nodes:
         return _Nodes(gradient, information, rate)
 
 
-def _far_mode(
+def _find_far_mode(
     u: FloatArray, i: FloatArray, c: FloatArray, shift: FloatArray, variance: float
 ) -> tuple[FloatArray, FloatArray]:
     """
@@ -116,7 +116,7 @@ def local_shifts(
     ladder.reverse()  # from the root to the leaves
     place.reverse()
     leaf, shifts, sums = zip(*(nodes.average() for nodes in ladder), strict=True)
-    evidence, out = _tree_average(leaf, shifts, steps[::-1])
+    evidence, out = _average_tree(leaf, shifts, steps[::-1])
     levels = list(zip(ladder, sums, place, strict=True))[2:]
     scores = _Nodes(gradient, information, rate) if single and cells <= total / _TIED else None
     half = 0.5 if scores is None else 0.25
@@ -158,7 +158,7 @@ def _sum_cells(values: FloatArray, first: IntArray) -> FloatArray:
     return np.asarray(upto[:, np.append(first[1:], values.shape[1]) - 1] - before)
 
 
-def _tree_average(
+def _average_tree(
     leaf: Sequence[FloatArray], mean: Sequence[FloatArray], steps: Sequence[IntArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Evidence of all prunings of the tree together (context-tree weighting), and the mean shift in each leaf."""

@@ -152,15 +152,15 @@ class Ends:
         w, w2, w3, w4 = (power[weighted] for power in powers)
         total = float(w.sum())
         rows = observed[weighted] - float(w @ observed[weighted]) / total
-        effective = _ratio(float(w2 @ rows**2) ** 2, float(w4 @ rows**4))
+        effective = _divide(float(w2 @ rows**2) ** 2, float(w4 @ rows**4))
         if not np.isfinite(gains).all():  # a score of 0 or 1: some other outcome would have cost an infinite loss
             gains, share = np.where(np.isfinite(gains), gains, 0.0), np.where(np.isfinite(gains), share, 0.0)
         mean = float((gains * share).sum(axis=0) @ w) / total
         moments = [((gains - mean) ** power * share).sum(axis=0) for power in (2, 3, 4)]
         variance, third, fourth = float(moments[0] @ w2), float(moments[1] @ w3), float(moments[2] @ w4)
-        expected = _ratio(variance**2, fourth)
+        expected = _divide(variance**2, fourth)
         error = math.nan if clustered else math.sqrt(variance) / total
-        return Ends(degenerate, error, _ratio(third, variance**1.5), min(effective, expected))
+        return Ends(degenerate, error, _divide(third, variance**1.5), min(effective, expected))
 
     def error(self, observed: float) -> float:
         """The larger of the observed standard error and that by C: few rows may miss rare outcomes."""
@@ -175,7 +175,7 @@ class Ends:
         return z + min(max(self.skewness, 0.0), 1.0) * (2.0 * z * z + 1.0) / 6.0
 
 
-def _ratio(above: float, below: float) -> float:
+def _divide(above: float, below: float) -> float:
     """Above / below, 0 where there is nothing to divide by."""
     return above / below if below > 0.0 else 0.0
 
@@ -269,13 +269,13 @@ class Moments:
         total = float(losses.shape[1]) if weight is None else float(weight.sum())
         mean = np.zeros(size)
         with np.errstate(invalid="ignore"):
-            for part, share, _ in _blocks(losses, extras, weight, groups):
+            for part, share, _ in _iterate_blocks(losses, extras, weight, groups):
                 mean += (part * (share / total)).sum(axis=1)
             if population:
                 return cls(mean, np.zeros((size, size)))
             covariance = np.zeros((size, size))
             clusters = None if groups is None else np.zeros((size, int(groups.max()) + 1))
-            for part, share, codes in _blocks(losses, extras, weight, groups):
+            for part, share, codes in _iterate_blocks(losses, extras, weight, groups):
                 centred = (part - mean[:, None]) * (share / total)
                 if clusters is None or codes is None:
                     covariance += centred @ centred.T
@@ -284,7 +284,7 @@ class Moments:
                         np.add.at(sums, codes, line)
             if clusters is not None:
                 covariance = clusters @ clusters.T
-        return cls(mean, covariance if _units(losses.shape[1], weight, groups) > 1 else covariance * np.nan)
+        return cls(mean, covariance if _count_units(losses.shape[1], weight, groups) > 1 else covariance * np.nan)
 
     def value(self, term: Coefficients) -> float:
         """Mean of a linear function of the components."""
@@ -298,11 +298,11 @@ class Moments:
         return float(np.sqrt(np.maximum(variance, 0.0)))
 
 
-#: Rows per block of `_blocks`: a block of some ten components stays in cache.
+#: Rows per block of `_iterate_blocks`: a block of some ten components stays in cache.
 _STEP = 1 << 13
 
 
-def _blocks(
+def _iterate_blocks(
     losses: FloatArray, extras: FloatArray, weight: FloatArray | None, groups: IntArray | None
 ) -> Iterator[tuple[FloatArray, FloatArray, IntArray | None]]:
     """Components, weights and clusters of some rows at a time; rows of weight zero are left out."""
@@ -317,7 +317,7 @@ def _blocks(
         yield part[:, weighted], weight[rows][weighted], None if codes is None else codes[weighted]
 
 
-def _units(n: int, weight: FloatArray | None, groups: IntArray | None) -> int:
+def _count_units(n: int, weight: FloatArray | None, groups: IntArray | None) -> int:
     """Number of independent rows or clusters that have weight."""
     if groups is None:
         return n if weight is None else int(np.count_nonzero(weight))

@@ -117,7 +117,7 @@ def _find_splits(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
     return column, np.where(none, WIDTH, cut)  # no gain: everything goes left
 
 
-def _children(cells: SortedRows, slopes: Slopes, node: Leaves, parents: Slopes) -> Slopes:
+def _sum_children(cells: SortedRows, slopes: Slopes, node: Leaves, parents: Slopes) -> Slopes:
     """Sums of the children: left children are summed, right ones are their parents minus these."""
     out = np.empty((2 * parents.shape[0], *parents.shape[1:]), dtype=np.complex128)
     for index, parent in enumerate(parents):
@@ -136,7 +136,7 @@ def grow(codes: Codes, cells: SortedRows, slopes: Slopes, growth: Growth) -> tup
     sums = cells.sums(slopes)[None]
     for level in range(growth.depth):
         if level:
-            sums = _children(cells, slopes, node, sums)
+            sums = _sum_children(cells, slopes, node, sums)
         feature, cut = _find_splits(sums, growth)
         node = _descend(codes, node, feature, cut)
         features, cuts = (*features, feature), (*cuts, cut)
@@ -189,13 +189,13 @@ class Boosted:
         eta = np.array(start)
         for stage in range(1, stages[-1] + 1):
             if stage <= len(self.trees):
-                for tree, line in zip(self.trees[stage - 1], _lines(eta), strict=True):
+                for tree, line in zip(self.trees[stage - 1], _view_lines(eta), strict=True):
                     np.add(line, tree(codes), out=line)
             if stage in stages:
                 yield eta.copy()
 
 
-def _lines(eta: FloatArray) -> list[FloatArray]:
+def _view_lines(eta: FloatArray) -> list[FloatArray]:
     """Views of η that a tree each is added to: all of it for two classes, its columns for more."""
     return [eta] if eta.ndim == 1 else list(eta.T)
 
@@ -229,7 +229,7 @@ def newton(
     eta, stages = np.array(start), []
     for grower in growers:
         trees = []
-        for slopes, line in zip(all_slopes(eta, hit, weight), _lines(eta), strict=True):
+        for slopes, line in zip(all_slopes(eta, hit, weight), _view_lines(eta), strict=True):
             tree, step = grower(slopes)
             np.add(line, step, out=line)
             trees.append(tree)
@@ -248,10 +248,10 @@ def boost(
     """Boosting with trees on all columns, or on some that are drawn for each stage where they are many."""
     recoding = Recoding.fit(features, all_slopes(start, hit, weight)[-1], growth.ridge)
     codes = recoding(features.codes)
-    return Boosted(recoding, newton(start, hit, weight, _growers(codes, growth, rng)))
+    return Boosted(recoding, newton(start, hit, weight, _make_growers(codes, growth, rng)))
 
 
-def _growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Iterator[Grower]:
+def _make_growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Iterator[Grower]:
     p, n = codes.shape
     all_columns, all_rows = p <= growth.columns, n <= 2 * growth.rows
     whole = SortedRows.of(codes, WIDTH) if all_columns and all_rows else None
@@ -301,10 +301,10 @@ def find_pairs(codes: Codes, residual: FloatArray, variance: FloatArray, search:
     about normal where these do not interact, and the sum of their squares is chi-squared.
     """
     n = codes.shape[1]
-    chosen = _strongest(codes, residual, search.columns)
+    chosen = _choose_strongest(codes, residual, search.columns)
     cost = n * ((_GROUPS - 1) * chosen.size) ** 2 * residual.shape[0]
     rows = slice(None, None, int(np.ceil(cost / search.products)) or 1)
-    contrasts = [_contrasts(codes[j, rows]) for j in chosen]
+    contrasts = [_make_contrasts(codes[j, rows]) for j in chosen]
     has_groups = np.array([len(part) > 0 for part in contrasts])
     if has_groups.sum() < 2:
         return []
@@ -323,7 +323,7 @@ def find_pairs(codes: Codes, residual: FloatArray, variance: FloatArray, search:
     return [(int(chosen[upper[0][i]]), int(chosen[upper[1][i]])) for i in best]
 
 
-def _strongest(codes: Codes, residual: FloatArray, most: int) -> IntArray:
+def _choose_strongest(codes: Codes, residual: FloatArray, most: int) -> IntArray:
     """All columns; of many those that tell residuals apart best on their own."""
     if codes.shape[0] <= most:
         return np.arange(codes.shape[0])
@@ -334,7 +334,7 @@ def _strongest(codes: Codes, residual: FloatArray, most: int) -> IntArray:
     return np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def _contrasts(column: NDArray[np.uint8]) -> FloatArray:
+def _make_contrasts(column: NDArray[np.uint8]) -> FloatArray:
     """Orthonormal contrasts of the groups of a column: each group against those below it; (groups − 1, n)."""
     count = np.bincount(column, minlength=WIDTH).astype(np.float64)
     total = column.size
@@ -379,7 +379,7 @@ def _number(rank: IntArray) -> NDArray[np.uint8]:
 def _order_categories(category: NDArray[np.uint8], other: NDArray[np.uint8], slopes: Slopes) -> NDArray[np.uint8]:
     """Categories in the order in which the other column changes their effect: the leading direction of their table."""
     cell = category.astype(np.intp) * WIDTH + other
-    left, _, _ = np.linalg.svd(np.concatenate([_interaction(cell, line) for line in slopes], axis=1))
+    left, _, _ = np.linalg.svd(np.concatenate([_measure_interaction(cell, line) for line in slopes], axis=1))
     count = np.bincount(category, minlength=WIDTH)
     used = np.flatnonzero(count)
     rank = np.zeros(WIDTH, dtype=np.intp)
@@ -387,7 +387,7 @@ def _order_categories(category: NDArray[np.uint8], other: NDArray[np.uint8], slo
     return _number(rank)
 
 
-def _interaction(cell: IntArray, slopes: Slopes) -> FloatArray:
+def _measure_interaction(cell: IntArray, slopes: Slopes) -> FloatArray:
     """What the cells of two columns say beyond each column alone, in standard errors."""
     top, bottom = (np.bincount(cell, part, WIDTH**2).reshape(WIDTH, WIDTH) for part in (slopes.real, slopes.imag))
     rows, columns = (top.sum(axis=a, keepdims=True) / (bottom.sum(axis=a, keepdims=True) + 1.0) for a in (1, 0))
@@ -404,11 +404,11 @@ def boost_pairs(features: Features, start: FloatArray, hit: FloatArray, weight: 
     if not pairs:
         return Boosted(recoding, ())
     recoding = _recode_pairs(features, pairs, slopes)
-    grower = _quadrants(recoding(features.codes), growth)
+    grower = _make_quadrants(recoding(features.codes), growth)
     return Boosted(recoding, newton(start, hit, weight, [grower] * growth.stages))
 
 
-def _quadrants(codes: Codes, growth: Growth) -> Grower:
+def _make_quadrants(codes: Codes, growth: Growth) -> Grower:
     """Trees that cut both columns of a pair at once, since greedy cuts would find no gain in the first one."""
     joint = codes[::2].astype(np.int16) * _SIDE + codes[1::2]
     cells = SortedRows.of(joint, _SIDE**2)

@@ -71,7 +71,7 @@ def calibrated(_task: Task, _rng: np.random.Generator) -> Fitted:
     return lambda _features, base: [base]
 
 
-def _regression(columns: Callable[[Features, FloatArray], FloatArray], task: Task, rng: np.random.Generator) -> Fitted:
+def _regress(columns: Callable[[Features, FloatArray], FloatArray], task: Task, rng: np.random.Generator) -> Fitted:
     """A ridge regression beside the offset η: β ~ N(0, 1/q) for q standardised columns, an open intercept."""
     some = task.some(rng)
     design = columns(some.features, some.eta)
@@ -96,7 +96,7 @@ def _regression(columns: Callable[[Features, FloatArray], FloatArray], task: Tas
 
 def logistic(task: Task, rng: np.random.Generator) -> Fitted:
     """Logistic regression on the features with offset logit Ĉ."""
-    return _regression(lambda features, _eta: features.design, task, rng)
+    return _regress(lambda features, _eta: features.design, task, rng)
 
 
 def polynomial(task: Task, rng: np.random.Generator) -> Fitted:
@@ -116,10 +116,10 @@ def polynomial(task: Task, rng: np.random.Generator) -> Fitted:
         upper = np.triu_indices(z.shape[0])
         return np.concatenate([features.design, z[-base.shape[0] :], 0.5 * z[upper[0]] * z[upper[1]]])
 
-    return _regression(columns, task, rng)
+    return _regress(columns, task, rng)
 
 
-def _from_offset(task: Task, rng: np.random.Generator) -> Boosted:
+def _boost_from_offset(task: Task, rng: np.random.Generator) -> Boosted:
     """Small boosting started at logit Ĉ: fitted once, for all members that build on it."""
     if "offset" not in task.kept:
         growth = Growth(stages=_OFFSET_STAGES[-1], depth=2)
@@ -131,7 +131,7 @@ def offset_boosting(task: Task, rng: np.random.Generator) -> Fitted:
     """Small boosting started at logit Ĉ, early and late."""
     if task.k > _BOOSTED_CLASSES:
         return calibrated(task, rng)
-    fitted = _from_offset(task, rng)
+    fitted = _boost_from_offset(task, rng)
     return lambda features, base: [
         law_of_logits(eta) for eta in fitted.staged(features, law_logits(base), _OFFSET_STAGES)
     ]
@@ -141,7 +141,7 @@ def interactions(task: Task, rng: np.random.Generator) -> Fitted:
     """Offset boosting, early and late, continued on pairs of columns whose interaction shows: xor, for example."""
     if task.k > _BOOSTED_CLASSES:
         return calibrated(task, rng)
-    first = _from_offset(task, rng)
+    first = _boost_from_offset(task, rng)
     some, growth = task.some(rng), Growth(stages=_PAIR_STAGES)
     starts = first.staged(some.features, some.eta, _OFFSET_STAGES)
     crossed = [boost_pairs(some.features, start, some.hit, some.mass, growth) for start in starts]

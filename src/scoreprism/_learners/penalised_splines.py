@@ -190,7 +190,7 @@ def monotone_problem(data: FitRows) -> SplineProblem:
 
 
 def unconstrained(basis: Basis, _low: float, _high: float) -> Constraint:
-    """No constraint: least squares as it is; the map cuts what leaves its bounds."""
+    """No constraint; the map cuts what leaves its bounds."""
     return Constraint(np.zeros((0, basis.k)), np.zeros(0))
 
 

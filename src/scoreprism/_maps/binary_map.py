@@ -234,10 +234,10 @@ class BrokenLine(MapCurve):
         left, right = self.values[:-1], self.values[1:]
         lines = np.column_stack([self.knots[:-1], np.diff(self.knots), left, right - left])
         before, after = ((float(self.knots[i]), 1.0, float(self.values[i]), 0.0) for i in (0, -1))
-        return x.pieces(self.knots.tolist(), [before, *lines.tolist(), after], _line)
+        return x.pieces(self.knots.tolist(), [before, *lines.tolist(), after], _write_line)
 
 
-def _line(x: FormulaTerm, start: float, width: float, value: float, rise: float) -> FormulaTerm | float:
+def _write_line(x: FormulaTerm, start: float, width: float, value: float, rise: float) -> FormulaTerm | float:
     """A line by a share of its rise; its slope is infinite between neighbouring floats."""
     return value if isinstance(rise, float) and rise == 0.0 else value + (x - start) / width * rise
 
@@ -287,10 +287,10 @@ class Cubics(MapCurve):
         low, high = self._slopes() if self.tails == "linear" else (0.0, 0.0)
         before = [float(self.breaks[0]), 1.0, float(b0[0]), low, 0.0, 0.0]
         after = [float(self.breaks[-1]), 1.0, float(b3[-1]), high, 0.0, 0.0]
-        return x.pieces(self.breaks.tolist(), [before, *inner.tolist(), after], _cubic)
+        return x.pieces(self.breaks.tolist(), [before, *inner.tolist(), after], _write_cubic)
 
 
-def _cubic(
+def _write_cubic(
     x: FormulaTerm, start: float, width: float, b0: float, first: float, second: float, third: float
 ) -> FormulaTerm | float:
     """A cubic piece by its powers; numbers or terms."""

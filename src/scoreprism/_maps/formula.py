@@ -231,7 +231,7 @@ def _expr(term: FormulaTerm) -> nw.Expr:
 
 
 def column_expression(column: str) -> nw.Expr:
-    """A column as double precision, by its name as it is."""
+    """A column in double precision; its name is never read as a pattern."""
     import re
 
     import narwhals as nw

@@ -114,9 +114,9 @@ def describe(estimator: Describable) -> dict[str, Any]:
     }
 
 
-def make_described(found: object, table: Mapping[str, type]) -> Any:
+def make_described(content: object, table: Mapping[str, type]) -> Any:
     """An estimator of a table, without its map."""
-    spec = require_fields(found, {"calibrator", "parameters", "fitted"}, "a calibrator")
+    spec = require_fields(content, {"calibrator", "parameters", "fitted"}, "a calibrator")
     cls: Any = table.get(spec["calibrator"]) if isinstance(spec["calibrator"], str) else None
     if cls is None:
         refuse("calibrator must be the name of one", brief(spec["calibrator"]), f"Known: {', '.join(table)}.")
@@ -198,9 +198,9 @@ def encode_labels(classes: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": dtype, "labels": labels}
 
 
-def decode_labels(found: object) -> NDArray[Any]:
+def decode_labels(content: object) -> NDArray[Any]:
     """Labels of classes from JSON."""
-    spec = require_fields(found, {"dtype", "labels"}, "classes")
+    spec = require_fields(content, {"dtype", "labels"}, "classes")
     dtype, labels = spec["dtype"], spec["labels"]
     if not isinstance(labels, list) or not 2 <= len(labels) <= _MOST_LABELS:
         got = f"{len(labels)}" if isinstance(labels, list) else brief(labels)

@@ -92,9 +92,9 @@ def decode(content: object, where: str) -> Part:
 def _decode(value: object, kind: str, where: str) -> object:
     """A field of the type its class declares."""
     if kind == "FloatArray":
-        return _array(value, where)
+        return _decode_array(value, where)
     if kind == "float":
-        return _number(value, where)
+        return _decode_number(value, where)
     if kind == "str":
         return value if isinstance(value, str) else refuse(f"{where} must be a word", brief(value), REMEDY)
     if kind.startswith("tuple"):
@@ -105,24 +105,24 @@ def _decode(value: object, kind: str, where: str) -> object:
     return decode(value, where)
 
 
-def _number(value: object, where: str) -> float:
+def _decode_number(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
         refuse(f"{where} must be a finite number", brief(value), REMEDY)
     return float(value)
 
 
-def _array(value: object, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _decode_array(value: object, where: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     entries = (
         value
         if isinstance(value, list) and value
         else refuse(f"{where} must be a list of numbers", brief(value), REMEDY)
     )
     if isinstance(entries[0], list):
-        rows = [_array(row, f"{where}[{i}]") for i, row in enumerate(entries)]
+        rows = [_decode_array(row, f"{where}[{i}]") for i, row in enumerate(entries)]
         if len({row.shape for row in rows}) > 1:
             refuse(f"{where} must have rows of one length", abbreviate(row.size for row in rows), REMEDY)
         return np.stack(rows)
-    return np.array([_number(entry, f"{where}[{i}]") for i, entry in enumerate(entries)])
+    return np.array([_decode_number(entry, f"{where}[{i}]") for i, entry in enumerate(entries)])
 
 
 def require(holds: object, where: str, rule: str) -> None:

@@ -22,9 +22,8 @@ class Reduction(Part):
 
     def __call__(self, table: FloatArray) -> FloatArray:
         eta = np.tile(self.weights[-1], (table.shape[0], 1))
-        for column, weights in zip(
-            table.T, self.weights[:-1], strict=True
-        ):  # the result of a row does not depend on the others
+        # column by column, so that the result of a row does not depend on the other rows
+        for column, weights in zip(table.T, self.weights[:-1], strict=True):
             eta += column[:, None] * weights
         return eta[:, 0] if eta.shape[1] == 1 else eta
 
@@ -37,9 +36,8 @@ class Reduction(Part):
         design = np.column_stack([(table - center) / spread, np.ones(table.shape[0])])
         ridge = np.r_[np.full(table.shape[1], 1e-2), 0.0]
         if k == 2:
-            beta = fit_logistic(design.T, codes.astype(np.float64), weight, penalty=np.diag(ridge)).coefficients[
-                :, None
-            ]
+            fit = fit_logistic(design.T, codes.astype(np.float64), weight, penalty=np.diag(ridge))
+            beta = fit.coefficients[:, None]
         else:
             full = np.broadcast_to(np.maximum(ridge, 1e-9)[:, None], (design.shape[1], k))
             beta = fit_softmax(SoftmaxProblem(design, codes, weight, np.zeros(full.shape), full)).theta

@@ -32,7 +32,7 @@ class SoftmaxMap(MapPart):
         )
 
     def shape(self, k: int) -> tuple[int, int]:
-        """The shape of the weights for so many classes."""
+        """The shape of the weights for `k` classes."""
         return 1 + k + (k * (k + 1) // 2 if self.features == "squares" else 0), k
 
     def __call__(self, score: FloatArray) -> FloatArray:
@@ -51,7 +51,7 @@ class SoftmaxMap(MapPart):
             curve: MapCurve = BetaCurve(slopes[1], -slopes[0], slopes[-1])
         else:  # both centred log-probabilities are half the logit, one with a minus
             bend = (slopes[2] - slopes[3] + slopes[4]) / (4.0 * _FARTHEST) if self.features == "squares" else 0.0
-            curve = _parabola(bend, 0.5 * (slopes[1] - slopes[0]), slopes[-1], cut=self.features == "squares")
+            curve = _make_parabola(bend, 0.5 * (slopes[1] - slopes[0]), slopes[-1], cut=self.features == "squares")
         map_ = BinaryMap(Chart(self.kind, "logit"), curve, "logit", clip=self.floor)
         if self.kind == "logit":
             return map_.formula(score)
@@ -59,7 +59,7 @@ class SoftmaxMap(MapPart):
         return map_.formula(score, coordinate=cut)
 
 
-def _parabola(bend: float, slope: float, intercept: float, *, cut: bool) -> MapCurve:
+def _make_parabola(bend: float, slope: float, intercept: float, *, cut: bool) -> MapCurve:
     """bend·x² + slope·x + intercept, constant beyond ±2·`_FARTHEST` if it is cut there."""
     if not cut:
         return Affine(slope, intercept)

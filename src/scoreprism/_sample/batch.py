@@ -46,11 +46,11 @@ class Batch:
     @cached_property
     def everything(self) -> FitRows:
         """All rows, as weighted cells."""
-        return _data(self.center, self.whole)
+        return _gather_cells(self.center, self.whole)
 
     def part(self, m: int) -> FitRows:
         """One training set, as weighted cells."""
-        return _data(self.center, self.mass[:, m])
+        return _gather_cells(self.center, self.mass[:, m])
 
     def once(self, name: str, fit: Callable[[], FloatArray]) -> FloatArray:
         """Laws that several maps start from, fitted on first use."""
@@ -64,7 +64,7 @@ class Batch:
         return np.clip(law, low, 1.0 - low)
 
 
-def _data(center: FloatArray, mass: FloatArray) -> FitRows:
+def _gather_cells(center: FloatArray, mass: FloatArray) -> FitRows:
     outcome, cell = np.nonzero(mass)
     return FitRows(center[cell], outcome, mass[outcome, cell], 2, "probability")
 

@@ -17,9 +17,8 @@ class LossSums:
     """What is known of the losses of the levels within each line; levels go by name."""
 
     mean: dict[str, FloatArray]  # mean loss of the rows of a line
-    mean2: dict[
-        str, FloatArray
-    ]  # the same by squared weight, as far from that of its group as the loss of the score is
+    # the same by squared weight; its distance from the mean of its group is that of the loss of the score
+    mean2: dict[str, FloatArray]
     # by two levels, Σw²(ℓ − mean2)(ℓ' − mean2') over the rows of a line, or its share of those of its group
     within: dict[tuple[str, str], FloatArray]
 

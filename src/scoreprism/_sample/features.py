@@ -149,12 +149,12 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
         columns = [unwrap(column).values for column in raw] if raw is not None else [unwrap(value).values]
         names = [repr(v) for v in column_names(value) or range(len(columns))]
     else:
-        array = _table(value, name)
+        array = _make_table(value, name)
         columns = list(array.T)
         names = [str(j) for j in range(len(columns))]
     if not columns:
         refuse(f"{mark(name)} must have at least one column", "none", "Pass the features, or leave it out.")
-    parsed = [_column(np.asarray(c), label, name) for c, label in zip(columns, names, strict=True)]
+    parsed = [_read_column(np.asarray(c), label, name) for c, label in zip(columns, names, strict=True)]
     nested = [label for column, label in zip(parsed, names, strict=True) if column.ndim != 1]
     if nested:
         refuse(
@@ -166,7 +166,7 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
     return parsed
 
 
-def _table(value: ArrayLike, name: str) -> NDArray[Any]:
+def _make_table(value: ArrayLike, name: str) -> NDArray[Any]:
     """A two-dimensional array; rows of mixed kinds keep their objects."""
     try:
         array = np.asarray(value)
@@ -181,7 +181,7 @@ def _table(value: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _column(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
+def _read_column(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
     """Numbers as float64, times as seconds, anything else as text."""
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
@@ -190,14 +190,14 @@ def _column(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
         kind = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
         return np.where(gone, np.nan, values.astype(kind).astype(np.int64) / 1e6)
     if values.dtype.kind == "O":
-        return _objects(values, label, name)
+        return _read_objects(values, label, name)
     if values.dtype.kind not in "US":
         rule = f"column {label} of {mark(name)} must hold numbers, times or categories"
         refuse(rule, f"dtype {values.dtype}", "Convert or drop it.")
     return values.astype(str)
 
 
-def _objects(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
+def _read_objects(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
     """Python objects: numbers if all are, else text."""
     gone = np.array([is_missing(v) for v in values], dtype=bool)
     kinds = {type(v) for v in values[~gone]}
@@ -211,14 +211,14 @@ def _objects(values: NDArray[Any], label: str, name: str) -> NDArray[Any]:
         return numbers
     if all(issubclass(kind, date) or kind.__name__ == "Period" for kind in kinds):
         moments = [v.to_timestamp() if hasattr(v, "to_timestamp") else v for v in values[~gone]]
-        numbers[~gone] = [_seconds(moment) for moment in moments]
+        numbers[~gone] = [_count_seconds(moment) for moment in moments]
         return numbers
     text = np.array([str(v) for v in values], dtype=str)
     text[gone] = ""
     return text
 
 
-def _seconds(moment: Any) -> float:
+def _count_seconds(moment: Any) -> float:
     """Seconds since 1970 of a date or a time, as it reads on the clock."""
     if not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - clocks, not instants
@@ -261,7 +261,7 @@ def join_blocks(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]
     """
     backends = {backend_of(block) for block in blocks}
     if len(backends) == 1 and None not in backends and all(hasattr(block, "columns") for block in blocks):
-        return JoinedFeatures(_side_by_side(blocks, score))
+        return JoinedFeatures(_join_frames(blocks, score))
     for columns in parsed:
         for j, column in enumerate(columns):
             if column.dtype.kind != "f":
@@ -274,7 +274,7 @@ def join_blocks(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]
     return JoinedFeatures(np.column_stack([*features, score]))
 
 
-def _side_by_side(blocks: Sequence[ArrayLike], score: FloatArray) -> Any:
+def _join_frames(blocks: Sequence[ArrayLike], score: FloatArray) -> Any:
     import narwhals as nw
 
     for block in blocks:

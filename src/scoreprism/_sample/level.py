@@ -44,8 +44,8 @@ class Level:
     name: str
     law: FloatArray
     folds: FloatArray | None = None
-    # what the sum of the divergences of `folds` is multiplied with: (F − 1)/F for delete-block refits of a law that was
-    # fitted on all of its rows
+    # factor of the sum of the divergences of `folds`: (F − 1)/F for delete-block refits of a law that was fitted on all
+    # of its rows
     factor: float = 1.0
     fits: Any = None  # a law fitted in several partitions of the rows; `law` and `folds` then show the first
     is_summed: bool = False  # known only by the sums of its losses (`Cells`); `law` is a placeholder

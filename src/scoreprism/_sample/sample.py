@@ -39,10 +39,10 @@ from scoreprism.losses import ProperLoss
 #: A date, or a date and a time, without a zone.
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?$")
 
-#: Rows that are named where some are special.
+#: Row numbers that a message lists.
 _NAMED = 3
 
-#: Names of levels that are ours.
+#: Names of levels that users cannot give to theirs.
 _OWN = ("S", "C", "Q", "Π")
 
 
@@ -185,8 +185,8 @@ class Sample:
                 "sample_weight": sample_weight,
                 "groups": groups,
                 "time": time,
-                **({} if segments is None else _each(segments, "segments")),
-                **({} if levels is None else _each(levels, "levels")),
+                **({} if segments is None else _name_each(segments, "segments")),
+                **({} if levels is None else _name_each(levels, "levels")),
             }
         )
         laws, findings = _parse_predictions(models, X, y_true, sample_weight)
@@ -210,7 +210,7 @@ class Sample:
             base,
             predictions={name: level.law for name, level in zip(laws, parsed, strict=False)},
             X=X,
-            levels=tuple(_level(name, source, above, n) for name, source in sources),
+            levels=tuple(_make_level(name, source, above, n) for name, source in sources),
             segments={} if segments is None else parse_segments(segments, n),
             time=None if time is None else _parse_time(time, n),
             findings=findings,
@@ -497,7 +497,7 @@ class Sample:
             y=(self.y == code).astype(np.intp),
             predictions={name: as_matrix(law)[:, code] for name, law in self.predictions.items()},
             classes=np.array([f"not {label}", label], dtype=object),
-            levels=tuple(_column_of(level, code) for level in self.levels),
+            levels=tuple(_pick_class(level, code) for level in self.levels),
         )
 
     def top_label(self) -> Sample:
@@ -653,7 +653,7 @@ def parse_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
     return {str(name): _parse_segment(labels, n, f"segments[{name!r}]") for name, labels in segments.items()}
 
 
-def _each(values: object, name: str) -> dict[str, object]:
+def _name_each(values: object, name: str) -> dict[str, object]:
     """Arguments by row that come one by one or in a mapping, by what they are called in a message."""
     if isinstance(values, Mapping):
         return {f"{name}[{key!r}]": value for key, value in values.items()}
@@ -738,7 +738,7 @@ def _parse_levels(
         if X is not None and not is_model:
             refuse("pass `X`, to have Q fitted, or `q`, where it is known", "both", "Leave one of them out.")
         sources.append(("Q", _parse_given_law(q, "q")))
-    elif X is not None and (levels is None or not _use_all_columns(levels, X)):
+    elif X is not None and (levels is None or not _uses_all_columns(levels, X)):
         sources.append(("Q", X))
     if latent is not None:
         if not sources:
@@ -772,7 +772,7 @@ def _parse_named_levels(levels: object, X: ArrayLike | None) -> list[Source]:
     return sources
 
 
-def _column_list(value: object) -> list[str] | None:
+def _read_column_names(value: object) -> list[str] | None:
     """Names of columns, if that is what this is."""
     if isinstance(value, str):
         return [value]
@@ -785,7 +785,7 @@ def _column_list(value: object) -> list[str] | None:
 
 def _pick_columns(value: object, X: ArrayLike | None, name: str) -> object:
     """Columns of X by name, or features as they are."""
-    wanted = _column_list(value)
+    wanted = _read_column_names(value)
     known = column_names(X) if X is not None else None
     if value is None:
         refuse(f"level {name!r} must be columns, features or a Level", "None", "Leave the level out.")
@@ -805,18 +805,18 @@ def _pick_columns(value: object, X: ArrayLike | None, name: str) -> object:
     return nw.from_native(X).select(*wanted).to_native()  # type: ignore[call-overload]  # a lazy frame is refused as features are
 
 
-def _use_all_columns(levels: Mapping[str, object], X: ArrayLike) -> bool:
+def _uses_all_columns(levels: Mapping[str, object], X: ArrayLike) -> bool:
     """Whether the levels already use every column of X."""
     known = column_names(X)
     if any(value is X for value in levels.values()):
         return True
     if known is None:
         return False
-    used = {name for value in levels.values() for name in _column_list(value) or column_names(value) or ()}
+    used = {name for value in levels.values() for name in _read_column_names(value) or column_names(value) or ()}
     return set(known) <= used
 
 
-def _level(name: str, source: Any, laws: Iterator[Level], n: int) -> Level | FeatureBlock:
+def _make_level(name: str, source: Any, laws: Iterator[Level], n: int) -> Level | FeatureBlock:
     """A parsed law under the name of its level, or features, parsed."""
     if isinstance(source, GivenLaw):
         law: Level = next(laws)
@@ -824,7 +824,7 @@ def _level(name: str, source: Any, laws: Iterator[Level], n: int) -> Level | Fea
     return FeatureBlock(name, source, parse_features(source, n, "X" if name == "Q" else f"level {name!r}"))
 
 
-def _column_of(level: Level | FeatureBlock, code: int) -> Level | FeatureBlock:
+def _pick_class(level: Level | FeatureBlock, code: int) -> Level | FeatureBlock:
     """One class of a law passed by the user."""
     if isinstance(level, FeatureBlock):
         return level

@@ -74,7 +74,7 @@ class StagePath:
 
 
 def number_stages(stages: Any) -> tuple[FloatArray, list[Any]]:
-    """Numbers of stages, ascending, and what stands at each."""
+    """Numbers of stages, ascending, and the stage that belongs to each."""
     if isinstance(stages, Mapping):
         try:
             numbers = np.array([float(number) for number in stages])
@@ -113,7 +113,7 @@ def parse_stages(y_true: Any, stages: Any, X: ArrayLike | None = None) -> Stages
     if isinstance(y_true, Sample):
         if stages is not None:
             refuse("a Sample holds its stages already", "`stages` beside it", "Pass the Sample alone.")
-        return _of_sample(y_true)
+        return _read_sample(y_true)
     is_sequence = isinstance(y_true, (list, tuple)) and len(y_true) > 0 and _is_stage(y_true[0])
     if is_sequence or isinstance(y_true, (Mapping, Iterator)) or has_stages(y_true) or isinstance(stages, Sample):
         remedy = "The order is (y_true, stages, X); a Sample takes the place of `y_true`."
@@ -127,7 +127,7 @@ def parse_stages(y_true: Any, stages: Any, X: ArrayLike | None = None) -> Stages
 def read_stages(stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Stages:
     """Stages of any kind, parsed."""
     if has_stages(stages):
-        return _of_model(stages, X, y)
+        return _read_model(stages, X, y)
     if isinstance(stages, Iterator):
         stages = list(stages)
         if not stages:
@@ -137,16 +137,14 @@ def read_stages(stages: Any, X: ArrayLike | None = None, y: ArrayLike | None = N
     numbers, parts = number_stages(stages)
     numbers = as_integers(numbers)
     if all(isinstance(one, Level) for one in parts):
-        laws = [one.given for one in parts]
-        return _require_alike(
-            Stages(numbers, laws, None, tuple(parts), (), next((v.backend for v in parts if v.backend), None))
-        )
+        backend = next((one.backend for one in parts if one.backend), None)
+        return _require_alike(Stages(numbers, [one.given for one in parts], levels=tuple(parts), backend=backend))
     if any(isinstance(one, Level) for one in parts):
         refuse(
             "`stages` must be scores or levels, not both", "a mixture", "Pass Level(name, law) for each, or for none."
         )
     if any(_is_checkpoint(one) for one in parts):
-        return _require_alike(_of_checkpoints(numbers, parts, X, y))
+        return _require_alike(_read_checkpoints(numbers, parts, X, y))
     laws = [
         GivenLaw(f"stage {number:g}", parse_law(one, f"stage {number:g}"), None, column_names(one))
         for number, one in zip(numbers.tolist(), parts, strict=True)
@@ -186,7 +184,7 @@ def _require_features(X: ArrayLike | None) -> None:
         refuse("a model as stages must come with `X`", "no X", "Pass the features it should score.")
 
 
-def _of_sample(sample: Sample) -> Stages:
+def _read_sample(sample: Sample) -> Stages:
     """Predictions whose names are numbers."""
     numbers, names = number_stages({name: [name] for name in sample.predictions})
     predictions = {name: sample.predictions[name] for (name,) in names}
@@ -195,7 +193,7 @@ def _of_sample(sample: Sample) -> Stages:
     return Stages(as_integers(numbers), laws, backend=sample.backend, sample=ordered)
 
 
-def _of_model(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Stages:
+def _read_model(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Stages:
     """Every stage of a fitted booster."""
     _require_features(X)
     reader, before = find_reader(model)
@@ -206,9 +204,10 @@ def _of_model(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Stages:
     if not predictions:
         refuse("a model with stages must have at least one", "none", "Fit it for more rounds.")
     laws = [GivenLaw(f"stage {t}", parse_law(law, f"stage {t}")) for t, law in enumerate(predictions, start=1)]
-    labels = _labels(model, reader.labels, n_classes(laws[0].values))
+    labels = _find_labels(model, reader.labels, n_classes(laws[0].values))
     findings = find_double_use(model, X, y, None, "stages")
-    return Stages(np.arange(1, len(laws) + 1), laws, labels, (), findings, backend_of(X), {"X": X})
+    numbers = np.arange(1, len(laws) + 1)
+    return Stages(numbers, laws, labels, findings=findings, backend=backend_of(X), rows={"X": X})
 
 
 def drop_first_class(law: FloatArray) -> FloatArray:
@@ -216,14 +215,14 @@ def drop_first_class(law: FloatArray) -> FloatArray:
     return law[:, 1].copy() if law.ndim == 2 and law.shape[1] == 2 else law
 
 
-def _labels(model: Any, inner: tuple[Any, ...] | None, k: int) -> tuple[Any, ...] | None:
+def _find_labels(model: Any, inner: tuple[Any, ...] | None, k: int) -> tuple[Any, ...] | None:
     """Labels of the columns; those of a wrapper, which may encode its labels, come first."""
     own = getattr(model, "classes_", None)
     labels = tuple(np.asarray(own).tolist()) if own is not None else inner
     return labels if labels is None or len(labels) == k else None
 
 
-def _of_checkpoints(numbers: FloatArray, parts: list[Any], X: ArrayLike | None, y: ArrayLike | None) -> Stages:
+def _read_checkpoints(numbers: FloatArray, parts: list[Any], X: ArrayLike | None, y: ArrayLike | None) -> Stages:
     """Models or functions, one per stage, applied to the features."""
     _require_features(X)
     laws: list[GivenLaw] = []
@@ -239,7 +238,7 @@ def _of_checkpoints(numbers: FloatArray, parts: list[Any], X: ArrayLike | None, 
         else:
             law = parse_law(one, name)
         laws.append(GivenLaw(name, law))
-    return Stages(numbers, laws, labels, (), findings, backend_of(X), {"X": X})
+    return Stages(numbers, laws, labels, findings=findings, backend=backend_of(X), rows={"X": X})
 
 
 def _to_host_array(value: Any) -> Any:

@@ -67,14 +67,14 @@ class Fit(Protocol):
     """How the laws of a chain were fitted; it can fit them again."""
 
     def complete(self, result: Decomposition) -> Decomposition:
-        """The decomposition with what only the fit knows: guards, candidates, the resolution form."""
+        """The decomposition with what only the fit knows: guards, candidates, the test of calibration."""
 
     @property
     def can_resample(self) -> bool:
         """Whether laws can be fitted to resampled rows."""
 
     def refit_term(self, index: int, counts: FloatArray, result: Decomposition) -> float:
-        """A term of a decomposition, with the laws fitted to every row counted so many times."""
+        """A term of a decomposition, with the laws fitted to every row counted `counts` times."""
 
 
 class Chain:
@@ -194,11 +194,10 @@ class Chain:
             The chain.
         """
         chain = object.__new__(cls)
-        names = [level.name for level in levels]
-        named_terms = (
-            name_terms(names, frozenset({"Π"})) if terms is None else terms
-        )  # a level of features may be called Z
-        chain.sample, chain.levels, chain.terms = sample, bring_together(levels), named_terms
+        if terms is None:
+            # a level of features may be called Z: only Π means a latent state here
+            terms = name_terms([level.name for level in levels], frozenset({"Π"}))
+        chain.sample, chain.levels, chain.terms = sample, bring_together(levels), terms
         chain.population, chain.findings, chain.fit = population, findings, fit
         return chain
 
@@ -286,7 +285,7 @@ class Chain:
         result = again(clip)
         if result.clip is not None or self.population or (floor is None and result._finite):
             return result
-        return _with_floor(result, self.sample, again, self.sample.floor if floor is None else floor)
+        return _add_floor(result, self.sample, again, self.sample.floor if floor is None else floor)
 
     def _assemble(self, loss: ProperLoss, form: str, clip: float | None) -> Decomposition:
         """The terms at one clipping distance."""
@@ -351,7 +350,7 @@ class Chain:
             _signs=tuple(term.sign for term in terms),
             _moments=moments,
             clip=clip,
-            findings=(*self.findings, *findings, *_cautions(self, form), *_contradictions(moments, self)),
+            findings=(*self.findings, *findings, *_find_cautions(self, form), *_find_contradictions(moments, self)),
             chain=self,
             _row_losses=rows,
             _population=self.population,
@@ -427,7 +426,7 @@ class Chain:
     def _divergences(self, loss: ProperLoss) -> FloatArray:
         """The same of a loss that is known to be for these classes."""
         lines = [
-            _divergence(loss, coarse, fine) if term.sign > 0 else -_divergence(loss, fine, coarse)
+            _evaluate_divergence(loss, coarse, fine) if term.sign > 0 else -_evaluate_divergence(loss, fine, coarse)
             for term, (coarse, fine) in zip(self.terms, pairwise(self.levels), strict=False)
         ]
         last = self.levels[-1]
@@ -616,7 +615,7 @@ def _parse_names(names: Sequence[str] | None, levels: Sequence[Level]) -> tuple[
 # ── how rows are filled ─────────────────────────────────────────────────────────────────────────────
 
 
-def _divergence(loss: ProperLoss, of: Level, by: Level) -> FloatArray:
+def _evaluate_divergence(loss: ProperLoss, of: Level, by: Level) -> FloatArray:
     """d(of, by), the mean over the partitions that either was fitted in."""
     if by.fits is not None:
         return np.asarray(by.fits.divergences(loss, of.law, of.fits))
@@ -667,7 +666,7 @@ def _moments_of_cells(chain: Chain, losses: FloatArray, extras: FloatArray, loss
 # ── losses that are infinite ────────────────────────────────────────────────────────────────────────
 
 
-def _with_floor(
+def _add_floor(
     result: Decomposition, sample: Sample, again: Callable[[float], Decomposition], distance: float
 ) -> Decomposition:
     """A decomposition with the same at a floor."""
@@ -682,7 +681,7 @@ def _with_floor(
 # ── the result ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _cautions(chain: Chain, form: str) -> list[Finding]:
+def _find_cautions(chain: Chain, form: str) -> list[Finding]:
     """What a reader must know about the intervals of these rows."""
     if chain.population:
         return []
@@ -695,7 +694,7 @@ def _cautions(chain: Chain, form: str) -> list[Finding]:
     return cautions
 
 
-def _contradictions(moments: Moments, chain: Chain) -> list[Finding]:
+def _find_contradictions(moments: Moments, chain: Chain) -> list[Finding]:
     """A 'calibrated' law that predicts worse than the prediction itself, beyond chance and its own noise."""
     first, names = chain.terms[0], chain.level_names
     if first.role != "reliability":

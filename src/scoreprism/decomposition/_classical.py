@@ -77,15 +77,15 @@ class _CorpRows:
         self.chain, self.loss, self.clip = chain, loss, clip
 
     @cached_property
-    def _found(self) -> RowLosses:
+    def _evaluated(self) -> RowLosses:
         losses = Chain.of(self.chain.sample, self.chain.levels, _CORP).clip_at(self.clip)._losses(self.loss)
         return RowLosses(freeze(losses), freeze(np.zeros(losses.shape)))
 
     def __call__(self) -> RowLosses:
-        return self._found
+        return self._evaluated
 
     def covariance(self) -> FloatArray:
-        return Moments.of(*self._found[:2], self.chain.sample.weight, None).covariance
+        return Moments.of(*self._evaluated[:2], self.chain.sample.weight, None).covariance
 
 
 def resolution_decomposition(

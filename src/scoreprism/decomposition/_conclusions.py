@@ -70,10 +70,10 @@ def _conclude(
             continue
         bounds.append(result._inference(name).lower_bound(confidence_level).value)
         if i == 0:
-            yield from _on_reliability(result, bounds[0], confidence_level, goal, calibration)
+            yield from _judge_reliability(result, bounds[0], confidence_level, goal, calibration)
         else:
-            yield from _on_information(result, name, bounds[-1], confidence_level, goal, grouping if i == 1 else None)
-    yield from _on_the_rest(
+            yield from _judge_gain(result, name, bounds[-1], confidence_level, goal, grouping if i == 1 else None)
+    yield from _judge_rest(
         result, names, confidence_level, set(doubted), gains=any(bound > 0.0 and bound >= goal for bound in bounds)
     )
     if bounds and len(names) > 2 and not any(bound > 0.0 for bound in bounds):
@@ -81,7 +81,7 @@ def _conclude(
         yield Finding("inconclusive", n=result.n_units, confidence_level=confidence_level, facts={"unit": unit})
 
 
-def _on_reliability(
+def _judge_reliability(
     result: Decomposition, least: float, confidence_level: float, goal: float, pvalue: float | None
 ) -> Iterator[Finding]:
     blind = {} if result.loss.strictly_proper else {"blind": True}
@@ -99,7 +99,12 @@ def _on_reliability(
         yield Finding("calibrated_enough", high=high, pvalue=p, **about, facts=facts)
     elif least <= 0.0 and not refuted:
         yield Finding(
-            "no_miscalibration", high=high, n=_rows_needed(result, 0, confidence_level), pvalue=p, **about, facts=facts
+            "no_miscalibration",
+            high=high,
+            n=_count_needed(result, 0, confidence_level),
+            pvalue=p,
+            **about,
+            facts=facts,
         )
     elif small:
         yield Finding("not_material", low=max(least, 0.0), high=high, pvalue=p, **about, facts=facts)
@@ -119,7 +124,7 @@ def upper_ends(result: Decomposition, confidence_level: float) -> list[tuple[str
     return [("", far)] if smooth >= (1.0 - _ALIKE) * far else [("smooth", smooth), ("any", far)]
 
 
-def _on_information(
+def _judge_gain(
     result: Decomposition, name: str, least: float, confidence_level: float, goal: float, pvalue: float | None
 ) -> Iterator[Finding]:
     about: dict[str, Any] = {"term": name, "value": result.risk, "confidence_level": confidence_level}
@@ -135,7 +140,7 @@ def _on_information(
         yield Finding("no_information_gain", pvalue=pvalue, **about)
 
 
-def _on_the_rest(
+def _judge_rest(
     result: Decomposition, names: tuple[str, ...], confidence_level: float, doubted: set[int], *, gains: bool
 ) -> Iterator[Finding]:
     name = names[-1]
@@ -163,7 +168,7 @@ def _on_the_rest(
             yield Finding("no_lower_loss", term=name, value=result.risk, confidence_level=confidence_level)
 
 
-def _rows_needed(result: Decomposition, index: int, confidence_level: float) -> int | None:
+def _count_needed(result: Decomposition, index: int, confidence_level: float) -> int | None:
     """How many rows would establish a term of the size estimated, if it is right; None if that is unknown."""
     name = result.names[index]
     value, error = result.terms[name], result.std_error[name]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,7 +18,37 @@ from scoreprism.decomposition._result import Decomposition, PairedDifference
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(TermTable):
+class _Decompositions(TermTable):
+    """Decompositions with the same terms, by what they are of."""
+
+    decompositions: dict[Any, Decomposition]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.decompositions)
+
+    def __len__(self) -> int:
+        return len(self.decompositions)
+
+    @property
+    def floored(self) -> Self | None:
+        """The same at a floor, where the loss of one of them is infinite; else None."""
+        twins = {name: d.floored for name, d in self.decompositions.items() if d.floored is not None}
+        return replace(self, decompositions=twins) if len(twins) == len(self) else None
+
+    def _twin(self) -> TermTable | None:
+        return self.floored
+
+    def _in_order(self) -> dict[Any, Decomposition]:
+        """The lines of the table."""
+        return self.decompositions
+
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        lines = self._in_order().values()
+        return self._columns() | {name: [d._shown_term(name) for d in lines] for name in self.names}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(_Decompositions):
     """
     Decompositions of several models on the same rows, in the same folds.
 
@@ -43,8 +73,6 @@ class Comparison(TermTable):
     ('good', 'vague')
     """
 
-    decompositions: dict[str, Decomposition]
-
     @property
     def terms(self) -> dict[str, float]:
         """Terms of the model with the smallest loss."""
@@ -52,12 +80,6 @@ class Comparison(TermTable):
 
     def __getitem__(self, model: str) -> Decomposition:
         return self.decompositions[parse_choice(model, tuple(self.decompositions), "model")]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.decompositions)
-
-    def __len__(self) -> int:
-        return len(self.decompositions)
 
     def ranking(self, term: str = "loss") -> tuple[str, ...]:
         """
@@ -100,16 +122,6 @@ class Comparison(TermTable):
         a, b = parse_choice(first, known, "first"), parse_choice(second, known, "second")
         return self.decompositions[a].minus(self.decompositions[b])
 
-    @property
-    def floored(self) -> Comparison | None:
-        """The same models at a floor, where the loss of one is infinite; else None."""
-        twins = {name: d.floored for name, d in self.decompositions.items()}
-        floored = {name: d for name, d in twins.items() if d is not None}
-        return Comparison(self.names, self._backend, floored) if len(floored) == len(twins) else None
-
-    def _twin(self) -> TermTable | None:
-        return self.floored
-
     def to_dict(self) -> dict[str, Any]:
         """
         Everything as plain Python objects.
@@ -121,20 +133,19 @@ class Comparison(TermTable):
         """
         return {name: d.to_dict() for name, d in self.decompositions.items()}
 
+    def _in_order(self) -> dict[str, Decomposition]:
+        return {name: self.decompositions[name] for name in self.ranking()}
+
     def _columns(self) -> dict[str, list[Any]]:
-        order = self.ranking()
-        decompositions = [self.decompositions[name] for name in order]
-        columns: dict[str, list[Any]] = {"model": list(order), "loss": [d.risk for d in decompositions]}
+        lines = self._in_order()
+        decompositions = list(lines.values())
+        columns: dict[str, list[Any]] = {"model": list(lines), "loss": [d.risk for d in decompositions]}
         for name in self.names:
             columns[name] = [d.terms[name] for d in decompositions]
         behind = [d.minus(decompositions[0]) for d in decompositions]
         columns["behind"] = [gap.risk for gap in behind]
         columns["behind_std_error"] = [gap.risk_std_error for gap in behind]
         return columns
-
-    def _shown_columns(self) -> dict[str, list[Any]]:
-        decompositions = [self.decompositions[name] for name in self.ranking()]
-        return self._columns() | {name: [d._shown_term(name) for d in decompositions] for name in self.names}
 
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))
@@ -143,7 +154,7 @@ class Comparison(TermTable):
         return f"{what}, smallest first{mark}"
 
     def _findings(self) -> Sequence[Finding]:
-        """What is true of all models is said once."""
+        """Findings on all models once, then those on single models."""
         first, *others = self.decompositions.values()
         shared = [one for one in first.findings if all(one in d.findings for d in others)]
         own = [one.about(name) for name, d in self.decompositions.items() for one in d.findings if one not in shared]
@@ -151,7 +162,7 @@ class Comparison(TermTable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SegmentDecompositions(TermTable):
+class SegmentDecompositions(_Decompositions):
     """
     One decomposition per segment, fitted inside it; tests are adjusted for the number of segments.
 
@@ -179,7 +190,6 @@ class SegmentDecompositions(TermTable):
     {'north': False, 'south': True}
     """
 
-    decompositions: dict[Any, Decomposition]
     skipped: dict[Any, str] = field(default_factory=dict)
 
     @property
@@ -198,12 +208,6 @@ class SegmentDecompositions(TermTable):
                 "It may have been skipped: see the attribute skipped.",
             )
         return self.decompositions[segment]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.decompositions)
-
-    def __len__(self) -> int:
-        return len(self.decompositions)
 
     def pvalues(self, term: str = "reliability") -> dict[Any, float]:
         """
@@ -243,17 +247,6 @@ class SegmentDecompositions(TermTable):
         each = 1.0 - (1.0 - parse_confidence(confidence_level)) / max(len(self.decompositions), 1)
         return {segment: d.lower_bound(term, each).value for segment, d in self.decompositions.items()}
 
-    @property
-    def floored(self) -> SegmentDecompositions | None:
-        """The same segments at a floor, where the loss of one is infinite; else None."""
-        twins = {segment: d.floored for segment, d in self.decompositions.items()}
-        floored = {segment: d for segment, d in twins.items() if d is not None}
-        full = len(floored) == len(twins)
-        return SegmentDecompositions(self.names, self._backend, floored, self.skipped) if full else None
-
-    def _twin(self) -> TermTable | None:
-        return self.floored
-
     def to_dict(self) -> dict[str, Any]:
         """
         Everything as plain Python objects.
@@ -279,10 +272,6 @@ class SegmentDecompositions(TermTable):
         columns["low"], columns["high"] = [i.low for i in first], [i.high for i in first]
         columns["p_holm"] = list(self.pvalues(self.names[0]).values())
         return columns
-
-    def _shown_columns(self) -> dict[str, list[Any]]:
-        decompositions = self.decompositions.values()
-        return self._columns() | {name: [d._shown_term(name) for d in decompositions] for name in self.names}
 
     def _title(self) -> str:
         first = next(iter(self.decompositions.values()))

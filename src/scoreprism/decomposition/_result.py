@@ -75,7 +75,7 @@ class RowLosses(NamedTuple):
     what_if: WhatIf | None = None
 
 
-def _same(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+def _are_equal(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
@@ -205,7 +205,7 @@ class Decomposition(Noted, TermTable):
         return None if self._finite else self.floored
 
     def _as_floored(self, moved: int) -> Decomposition:
-        """Mark a decomposition as one at a floor that moved so many rows."""
+        """Mark this decomposition as one at a floor, which moved some rows."""
         note = Finding("floored", n=moved, facts={"floor": self.clip or 0.0, "total": self.n})
         return replace(self, _moved=moved, findings=(note, *self.findings))
 
@@ -216,7 +216,7 @@ class Decomposition(Noted, TermTable):
 
     @property
     def _mark(self) -> str:
-        """What is said with numbers at a floor; empty for any other."""
+        """The note on numbers at a floor; empty for other numbers."""
         from scoreprism._findings.sentences import mark_floor
 
         return "" if self.floor is None else mark_floor(self.floor)
@@ -279,7 +279,7 @@ class Decomposition(Noted, TermTable):
                 "Use resolution_decomposition with calibrated probabilities."
             )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whatever there is to say was said of the chain itself
+            warnings.simplefilter("ignore")  # the chain itself has issued these warnings
             return self.chain.up_to(1).with_marginal()._assemble(self.loss, self.form, self.clip)
 
     @property
@@ -524,7 +524,7 @@ class Decomposition(Noted, TermTable):
 
     @cached_property
     def _asked(self) -> dict[tuple[str, float], Known]:
-        """What was asked for before."""
+        """What `_known` has found, by term and level."""
         return {}
 
     def _find_known(self, name: str, confidence_level: float) -> Known:
@@ -663,7 +663,7 @@ class Decomposition(Noted, TermTable):
                     "Use the same one for both.",
                 )
         for what, called in (("_y", "outcomes"), ("_weight", "weights"), ("_groups", "groups")):
-            if not _same(getattr(self, what), getattr(other, what)):
+            if not _are_equal(getattr(self, what), getattr(other, what)):
                 refuse(
                     "both decompositions must be of the same rows",
                     f"different {called}",
@@ -674,13 +674,11 @@ class Decomposition(Noted, TermTable):
             differences = losses - other_losses, extras[:both] - other_extras[:both]
         moments = Moments.of(*differences, self._weight, self._groups, population=self._population)
         ends = None
-        if self._ends is not None and other._ends is not None and what_if is not None and other_what_if is not None:
-            weight = np.ones(self.n) if self._weight is None else self._weight
+        if self._ends and other._ends and what_if and other_what_if and self.chain:
             rows = steps(differences[0])[0]
-            least = _least_degenerate(self._ends, other._ends)
-            together = what_if.minus(other_what_if)
-            powers = (weight, weight**2, weight**3, weight**4)
-            ends = Ends.of(rows, together, powers, least, clustered=self._groups is not None)
+            least = _bound_degenerate(self._ends, other._ends)
+            together, masses = what_if.minus(other_what_if), self.chain.sample.masses
+            ends = Ends.of(rows, together, masses, least, clustered=self._groups is not None)
         twins = self.floored, other.floored
         floored = twins[0].minus(twins[1]) if twins[0] is not None and twins[1] is not None else None
         return PairedDifference(self.names, self._backend, self, other, moments, floored, ends)
@@ -700,7 +698,7 @@ class Decomposition(Noted, TermTable):
         return columns
 
     def _shown_columns(self) -> dict[str, list[Any]]:
-        """The table with muted estimates left out, as in the summary: what is known of them stands instead."""
+        """The table; as in the summary, what is known takes the place of muted estimates."""
         columns = self._columns()
         for place, name in enumerate(self.names):
             if name in self.muted:
@@ -817,7 +815,7 @@ class Decomposition(Noted, TermTable):
             return _from_summary(cls, data)
 
 
-def _least_degenerate(first: Ends, second: Ends) -> float | None:
+def _bound_degenerate(first: Ends, second: Ends) -> float | None:
     """The least that the degenerate parts of two second-order terms leave in their difference."""
     if first.degenerate is None or second.degenerate is None:
         return None
@@ -879,7 +877,7 @@ def _from_summary(cls: type[Decomposition], data: dict[str, Any]) -> Decompositi
         clip=None if data["clip"] is None else float(data["clip"]),
         findings=tuple(Finding.from_dict(one) for one in data["findings"]),
         _population=bool(data["population"]),
-        _alternatives=tuple(_alternative(other) for other in data["alternatives"]),
+        _alternatives=tuple(_read_alternative(other) for other in data["alternatives"]),
         _ends=ends,
         muted=tuple(data["muted"]),
         _calibration=None if data["calibration_pvalue"] is None else partial(float, data["calibration_pvalue"]),
@@ -906,7 +904,7 @@ def _read_ends(data: Any) -> Ends | None:
     return Ends(**data)
 
 
-def _alternative(data: dict[str, Any]) -> Alternative:
+def _read_alternative(data: dict[str, Any]) -> Alternative:
     """A candidate of a summary."""
     numbers = ("loss", "difference", "spread", "std_error")
     require_kinds(data, {"name": (str,), **dict.fromkeys(numbers, (float, int))})
@@ -1005,12 +1003,12 @@ class PairedDifference(TermTable):
         if method == "clt":
             margin = z * self.std_error[name]
             return Interval(self.terms[name] - margin, self.terms[name] + margin, confidence_level, "clt, paired")
-        known = self._ends is not None and self._ends.degenerate is not None
-        any_shape = known and self.first._inference(name).any_shape
-        if method == "any-shape" and not any_shape:
+        first, second = self.first._inference(name), self.second._inference(name)
+        both = replace(first, moments=self._moments, ends=self._ends)
+        if method == "any-shape" and not both.any_shape:
             raise UnavailableError(self.first._no_any_shape(name))
-        any_shape = any_shape and method != "smooth"
-        low, high = self._ends_of(name, z, any_shape=any_shape)
+        any_shape = both.any_shape and method != "smooth"
+        low, high = both.difference_ends(first, second, z, any_shape=any_shape)
         return Interval(low, high, confidence_level, f"{'any shape' if any_shape else 'smooth'}, paired")
 
     def _shown_interval(self, name: str, confidence_level: float = 0.95) -> Interval:
@@ -1018,13 +1016,6 @@ class PairedDifference(TermTable):
         if self.first._inference(name).has_interval:
             return self._interval(name, confidence_level)
         return Interval(math.nan, math.nan, confidence_level, "none")
-
-    def _ends_of(self, name: str, z: float, *, any_shape: bool) -> tuple[float, float]:
-        """Ends that allow for the noise of the laws of both, or for their bias too."""
-        i = self.names.index(name)
-        first, second = self.first._inference(name), self.second._inference(name)
-        both = TermInference(name, first.role, i, first.sign, first.levels, self._moments, self._ends)
-        return both.difference_ends(first, second, z, any_shape=any_shape)
 
     def to_dict(self) -> dict[str, Any]:
         """

@@ -15,7 +15,7 @@ from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix,
 from scoreprism._core.workers import run_all
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.information import LevelTask
-from scoreprism._fitting.parse_learners import ShiftLearner
+from scoreprism._fitting.parse_learners import Refinement
 from scoreprism._fitting.score_basis import regress_out, score_basis
 from scoreprism._kernels.term_intervals import tail
 from scoreprism._learners.members import Task, mix_laws, observed_probabilities
@@ -154,7 +154,7 @@ def _test_bootstrap(
 ) -> tuple[float, float, int]:
     """Compare with outcomes drawn from Ĉ(S), to which features add nothing; one partition, as each draw is refitted."""
     assert fit.partitions is not None  # noqa: S101 - folds are random
-    maps = [one for one in fit.maps if not isinstance(one, ShiftLearner)]  # only maps that are fitted to rows
+    maps = [one for one in fit.maps if not isinstance(one, Refinement)]  # only maps that are fitted to rows
     fit = replace(fit, maps=maps, partitions=fit.partitions.first(1), repeats=1)
     data, mixture = fit.rows, fit.fit_score()[1].mixture
     assert mixture is not None  # noqa: S101 - just fitted

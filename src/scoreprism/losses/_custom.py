@@ -20,7 +20,7 @@ RowFunction = Callable[..., Any]
 _TOLERANCE = 1e-7
 
 
-def _column(values: Any, n: int, what: str) -> FloatArray:
+def _require_column(values: Any, n: int, what: str) -> FloatArray:
     """What a user's function returned, if it is one number per row; it was given copies, so it may write on them."""
     try:
         array = np.asarray(values, dtype=np.float64)
@@ -144,7 +144,7 @@ class FunctionLoss(_CustomLoss):
         return matrix[:, 1] if self._vector else matrix
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
-        return _column(self._function(p.copy(), y.copy()), p.shape[0], "the loss function")
+        return _require_column(self._function(p.copy(), y.copy()), p.shape[0], "the loss function")
 
 
 class EntropyLoss(_CustomLoss):
@@ -157,14 +157,14 @@ class EntropyLoss(_CustomLoss):
         self.numerical = gradient is None
 
     def _entropy(self, q: FloatArray) -> FloatArray:
-        return _column(self._concave(q.copy()), q.shape[0], "the entropy")
+        return _require_column(self._concave(q.copy()), q.shape[0], "the entropy")
 
     def _slope(self, p: FloatArray, y: IntArray) -> FloatArray:
         """Directional derivative of the entropy at p towards the vertex e_y."""
         direction = -p.copy()
         direction[np.arange(p.shape[0]), y] += 1.0
         if self._gradient is None:
-            return _directional(self._entropy, p, direction)
+            return _differentiate(self._entropy, p, direction)
         gradient = np.asarray(self._gradient(p.copy()), dtype=np.float64)
         if gradient.shape != p.shape:
             refuse(
@@ -188,7 +188,7 @@ _FORWARD = 2.0 ** -np.arange(8, 17)
 _DIGITS = 1e-8
 
 
-def _directional(function: Callable[[FloatArray], FloatArray], p: FloatArray, direction: FloatArray) -> FloatArray:
+def _differentiate(function: Callable[[FloatArray], FloatArray], p: FloatArray, direction: FloatArray) -> FloatArray:
     """
     Derivative of a concave function along `direction`, by extrapolated differences, or a refusal.
 
@@ -273,7 +273,7 @@ def _diverges(
     return np.asarray((nearest - near) > 0.5 * (near - far))
 
 
-def _trial_laws(k: int) -> FloatArray:
+def _make_trial_laws(k: int) -> FloatArray:
     """Laws to try: a fine grid for two classes, a fixed random cloud and a coarse grid for more; all inside."""
     if k == 2:
         inner = np.arange(1, 40) / 40.0
@@ -291,14 +291,14 @@ def _write_law(law: FloatArray) -> str:
     return "(" + ", ".join(f"{v:.4g}" for v in law) + ")"
 
 
-def _pairs(loss: ProperLoss, k: int) -> tuple[FloatArray, FloatArray]:
+def _compute_risks(loss: ProperLoss, k: int) -> tuple[FloatArray, FloatArray]:
     """
     Trial laws, and the matrix of risks: row q, column p.
 
     At two classes p may also be certain, unless that asks for a numerical derivative on the boundary: a concave
     entropy needs no such check.
     """
-    laws = _trial_laws(k)
+    laws = _make_trial_laws(k)
     certain = k == 2 and not (isinstance(loss, EntropyLoss) and loss.numerical)
     predictions = np.concatenate([laws, np.eye(k)]) if certain else laws
     losses = np.stack([loss.loss(predictions, np.full(predictions.shape[0], y)) for y in range(k)], axis=1)
@@ -347,7 +347,7 @@ miscalibration; use a proper loss such as 'brier' or 'log'.
     classes = parse_count(n_classes, "n_classes", 2)
     checked = _coerce(loss, classes)
     k = 2 if checked.binary_only else classes
-    predictions, risks = _pairs(checked, k)
+    predictions, risks = _compute_risks(checked, k)
     laws = predictions[: risks.shape[0]]
     own = np.diagonal(risks)
     if not np.isfinite(own).all():
@@ -369,7 +369,7 @@ miscalibration; use a proper loss such as 'brier' or 'log'.
 
 def _settle(loss: _CustomLoss, k: int) -> None:
     """Find out on the trial laws whether a proper loss is strict and symmetric."""
-    predictions, risks = _pairs(loss, k)
+    predictions, risks = _compute_risks(loss, k)
     laws = predictions[: risks.shape[0]]
     apart = np.abs(laws[:, None, :] - predictions[None, :, :]).sum(axis=2) > 0.04
     regret = risks - np.diagonal(risks)[:, None]

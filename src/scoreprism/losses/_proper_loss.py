@@ -360,16 +360,16 @@ class ProperLoss(ABC):
         with np.errstate(all="ignore"):
             for start in range(0, n, step):
                 rows = slice(start, min(start + step, n))
-                parts = [_rows(law, rows, n) for law in laws]
+                parts = [_take_block(law, rows, n) for law in laws]
                 for part, (name, law) in zip(parts, given.items(), strict=False):
                     if not is_law(part):
                         refuse_law(law, name)
                 arguments = [self._layout(part) for part in parts]
-                out[rows] = kernel(*arguments) if y is None else kernel(*arguments, _rows(y, rows, n))
+                out[rows] = kernel(*arguments) if y is None else kernel(*arguments, _take_block(y, rows, n))
         return out
 
 
-def _rows(array: NDArray[T], rows: slice, n: int) -> NDArray[T]:
+def _take_block(array: NDArray[T], rows: slice, n: int) -> NDArray[T]:
     """A block of rows; a single row stands for all."""
     if array.shape[0] == n:
         return array[rows]
