@@ -179,7 +179,7 @@ class _Rewriter:
         for name, value in element.attrib.items():
             local = _strip_namespace(name)
             if local == "style":
-                found |= _parse_style(value)
+                found |= _read_style(value)
             elif local == "id":
                 found |= {"id": self.ids[value]} if value in self.ids else {}
             elif local == "href" and value.startswith("#"):
@@ -203,7 +203,7 @@ def _is_themed(colour: str) -> bool:
     return colour == "#ffffff" or colour in partners()
 
 
-def _parse_style(style: str) -> dict[str, str]:
+def _read_style(style: str) -> dict[str, str]:
     """The properties of a style attribute."""
     found: dict[str, str] = {}
     for part in style.split(";"):
