@@ -38,13 +38,10 @@ class _Decompositions(TermTable):
     def _twin(self) -> TermTable | None:
         return self.floored
 
-    def _in_order(self) -> dict[Any, Decomposition]:
-        """The lines of the table."""
-        return self.decompositions
-
     def _shown_columns(self) -> dict[str, list[Any]]:
-        lines = self._in_order().values()
-        return self._columns() | {name: [d._shown_term(name) for d in lines] for name in self.names}
+        columns = self._columns()
+        lines = [self.decompositions[name] for name in next(iter(columns.values()))]  # the first column names them
+        return columns | {name: [d._shown_term(name) for d in lines] for name in self.names}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,13 +130,10 @@ class Comparison(_Decompositions):
         """
         return {name: d.to_dict() for name, d in self.decompositions.items()}
 
-    def _in_order(self) -> dict[str, Decomposition]:
-        return {name: self.decompositions[name] for name in self.ranking()}
-
     def _columns(self) -> dict[str, list[Any]]:
-        lines = self._in_order()
-        decompositions = list(lines.values())
-        columns: dict[str, list[Any]] = {"model": list(lines), "loss": [d.risk for d in decompositions]}
+        order = self.ranking()
+        decompositions = [self.decompositions[name] for name in order]
+        columns: dict[str, list[Any]] = {"model": list(order), "loss": [d.risk for d in decompositions]}
         for name in self.names:
             columns[name] = [d.terms[name] for d in decompositions]
         behind = [d.minus(decompositions[0]) for d in decompositions]
