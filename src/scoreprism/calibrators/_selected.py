@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -234,8 +235,10 @@ class SelectedCalibrator(Calibrator):
     def _parse_candidates(self, data: FitRows) -> dict[str, _Pair]:
         """The candidates for the classes and the kind of some scores; the other parameters have been parsed."""
         cast("ProperLoss", self.loss).require_classes(data.score)
-        named = _name_candidates(self.candidates, data.k, data.kind, self.order, self.random_state)
-        return {name: (candidate, candidate._parse_parameters()) for name, candidate in named.items()}
+        if _is_auto(self.candidates):
+            own = _parse_own_candidates(data.k, data.kind, self.order)
+            return {name: (clone(candidate), parsed) for name, (candidate, parsed) in own.items()}
+        return _parse_pairs(_name_candidates(self.candidates, data.k, data.kind, self.order, self.random_state))
 
     @described()
     def named_candidates(self, k: int, kind: str = "probability") -> dict[str, Calibrator]:
@@ -294,6 +297,16 @@ def _check(candidate: Calibrator, k: int, order: str) -> None:
 
 #: A candidate as it was passed, and as a copy with parsed parameters.
 _Pair = tuple[Calibrator, Calibrator]
+
+
+def _parse_pairs(named: Mapping[str, Calibrator]) -> dict[str, _Pair]:
+    return {name: (candidate, candidate._parse_parameters()) for name, candidate in named.items()}
+
+
+@lru_cache(maxsize=64)
+def _parse_own_candidates(k: int, kind: str, order: str) -> dict[str, _Pair]:
+    """Our own candidates, none of which draws: parsed once, not in every fold of every report."""
+    return _parse_pairs(_name_candidates("auto", k, kind, order, 0))
 
 
 # ── trials ──────────────────────────────────────────────────────────────────────────────────────────

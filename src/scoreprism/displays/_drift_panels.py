@@ -49,10 +49,13 @@ class DriftDisplay(ResultDisplay[Drift]):
     Holm's adjustment, a dotted line at the baseline where all periods have the same one, a cross below periods that
     were left out.
 
-    Attributes
+    Parameters
     ----------
     result : Drift
         The numbers.
+
+    Attributes
+    ----------
     ax_, figure_ : matplotlib Axes and Figure
         The lowest panel, and the figure.
     axes_ : list of Axes
