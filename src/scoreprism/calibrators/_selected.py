@@ -401,9 +401,9 @@ def _find_losses(candidate: Calibrator, trial: _Trial, direction: float | None =
 def _find_contradiction(trial: _Trial, in_order: FloatArray) -> dict[str, Any] | None:
     """The map that clearly gains by reversing the order over the best that keeps it (losses `in_order`), if any."""
     data = trial.data
-    free = _name_candidates("auto", data.k, data.kind, "any", 0).values()
+    free = [parsed for _, parsed in _parse_own_candidates(data.k, data.kind, "any").values()]
     rivals = [rival for rival in free if not (rival.monotone or isinstance(rival, PlattCalibrator))]
-    lines = {rival.name: _find_losses(rival._parse_parameters(), trial, 1.0) for rival in rivals}
+    lines = {rival.name: _find_losses(rival, trial, 1.0) for rival in rivals}
     if data.k == 2:
         turned = replace(data, score=-data.score if data.kind == "logit" else 1.0 - data.score)
         isotonic = IsotonicCalibrator(kind=data.kind)._parse_parameters()
