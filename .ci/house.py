@@ -1,8 +1,8 @@
 """How big the house is, how its rooms are joined, and how far a call walks through it.
 
-``python .ci/house.py [--walks]`` prints the facts, ``--write`` keeps them in .ci/house.json. The numbers are signs, not
-aims: a file cut in two to pass one is worse than a long file. tests/architecture/test_house.py holds that they only
-fall while the house is rebuilt.
+``python .ci/house.py [--walks]`` prints the facts. The numbers are signs, not aims: a file cut in two to pass one is
+worse than a long file. Sizes and walks may grow with what the library can do. How its parts are joined may only get
+better: tests/architecture/test_house.py compares that with .ci/house.json, which ``--write`` sets anew.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ from typing import Any, NamedTuple
 PROJECT = Path(__file__).parents[1]
 ROOT = PROJECT / "src" / "scoreprism"
 KEPT = Path(__file__).with_name("house.json")
+#: Facts that only fall: what they count makes a library harder to read or to change, however much it can do.
+JOINTS = (
+    "doors", "cycles", "file names used twice", "class names used twice", "private names in tests", "sniffed sentences",
+    "ignores",
+)  # fmt: skip
 Facts = dict[str, int]
 
 
@@ -256,10 +261,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--walks", action="store_true", help="also walk through the main calls")
     parser.add_argument("--write", action="store_true", help="keep what was found in .ci/house.json")
     options = parser.parse_args(arguments)
-    found = survey() | (walks() if options.walks or options.write else {})
-    print("\n".join(f"{value:7}  {name}" for name, value in found.items()))
+    facts = survey()
     if options.write:
-        KEPT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        KEPT.write_text(json.dumps({name: facts[name] for name in JOINTS}, indent=1) + "\n", encoding="utf-8")
+    facts |= walks() if options.walks else {}
+    print("\n".join(f"{value:7}  {name}" for name, value in facts.items()))
     return 0
 
 
