@@ -351,7 +351,7 @@ def test_laws_that_were_given_have_no_end_for_any_shape():
     with pytest.raises(UnavailableError) as caught:
         d.interval("reliability", method="any-shape")
     assert str(caught.value) == (
-        "'reliability' has no interval for any shape: it needs laws that decompose() fitted out of sample, and a loss "
+        "'reliability' has no interval for any shape: it needs probabilities that decompose() fitted out of sample, and a loss "
         "whose curvature is known. Use interval(method='bracket')."
     )
     with pytest.raises(UnavailableError) as caught:

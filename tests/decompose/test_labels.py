@@ -176,6 +176,6 @@ def test_colliding_classes_and_folds_in_another_order():
     with pytest.raises(LabelError, match="classes must name 2 different labels"):
         risk(CODES, np.stack([1 - P, P], axis=1), classes=np.array([1, "1"], dtype=object))
     law = pd.DataFrame({"a": 1 - P, "b": P})
-    with pytest.raises(InputError, match="the folds of level 'C' must have the columns of its law"):
+    with pytest.raises(InputError, match="the folds of level 'C' must have the columns of its probabilities"):
         Level("C", law, [law, law[["b", "a"]]])
     assert Level("C", law, [law, law]).folds.shape == (2, 5, 2)

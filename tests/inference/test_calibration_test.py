@@ -310,7 +310,7 @@ def test_several_ways_to_say_the_same():
 
 @pytest.mark.parametrize("name", [*TWO, *[name for name in THREE if name not in TWO]])
 def test_the_impossible_refutes_whatever_the_statistic(name):
-    """One row of probability 0 among 50: 1/(B+1), the smallest there is, and 0 under a large-sample law."""
+    """One row of probability 0 among 50: 1/(B+1), the smallest there is, and 0 under a large-sample distribution."""
     k = 2 if name in TWO else 3
     y, s = sample(50, 17, k)
     if k == 2:

@@ -189,7 +189,7 @@ class TestResult(Noted, Record):
     @property
     def _basis(self) -> str:
         """The rows, and where the p-value comes from."""
-        how = f"{self.n_resamples} draws from the scores" if self.n_resamples else "large-sample law"
+        how = f"{self.n_resamples} draws from the scores" if self.n_resamples else "large-sample distribution"
         return f"{self.n} rows; {how}"
 
     def _title(self) -> str:

@@ -310,13 +310,13 @@ def parse_folds(value: ArrayLike, law: FloatArray, name: str) -> FloatArray:
         refuse(
             f"{mark(name)} must have shape (F, {', '.join(map(str, law.shape))})",
             f"shape {folds.shape}",
-            "Stack one law per fold model.",
+            "Stack the probabilities of each fold model.",
         )
     if folds.shape[0] < 2:
         refuse(
             f"{mark(name)} must hold at least two fold models",
             f"{folds.shape[0]}",
-            "Leave folds out for a law that was given.",
+            "Leave folds out for probabilities that were given.",
         )
     for f, fold in enumerate(folds):
         if not is_law(fold):

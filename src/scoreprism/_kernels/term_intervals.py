@@ -193,9 +193,9 @@ class Role:
 
 
 _NO_DATA = (
-    "a finer law could always explain more, and no data set can rule that out without assumptions (Lee & Barber 2021)"
+    "finer information could always explain more, and no data set can rule that out without assumptions (Lee & Barber 2021)"
 )
-_IN_SAMPLE = "the law was fitted on these same rows, so their variation says nothing about its noise"
+_IN_SAMPLE = "it was fitted on these same rows, so their variation says nothing about its noise"
 
 #: Every kind of term.
 ROLES: dict[str, Role] = {
@@ -556,7 +556,7 @@ class TermInference:
     def _refuse(self, what: str, why: str) -> NoReturn:
         """Refuse an interval or bound that does not exist, with the reason and a remedy."""
         if why == _IN_SAMPLE:
-            remedy = "Decompose with laws fitted out of sample instead."
+            remedy = "Decompose with probabilities fitted out of sample instead."
         else:
             other = "upper" if what == "lower bound" else "lower"
             remedy = (

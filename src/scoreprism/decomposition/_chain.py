@@ -317,7 +317,7 @@ class Chain:
             if counted[t] and form != "plugin":
                 raise InfiniteLossError(
                     f"level {self.levels[t].name!r} must have a finite {loss!s} loss in every row; "
-                    f"it is infinite in {sample.describe(infinite[t])}, where the law gives probability 0 "
+                    f"it is infinite in {sample.describe(infinite[t])}, where it gives probability 0 "
                     "to what happened. " + spell(("Pass `clip`=1e-6 (or another distance from 0)", "`form`='plugin'"))
                 )
         count, total, rows = sample.locate(np.logical_or.reduce(infinite))

@@ -271,7 +271,7 @@ class SegmentDecompositions(_Decompositions):
         first = next(iter(self.decompositions.values()))
         mark = f", {first._mark}" if first._mark else ""
         return (
-            f"{first.loss!s} loss by segment, laws fitted inside each{mark} "
+            f"{first.loss!s} loss by segment, fitted inside each{mark} "
             f"(low, high and Holm's p are those of {self.names[0]})"
         )
 

@@ -112,7 +112,7 @@ class StageRecalibration(StageColumns):
         if self.merged[worst] == 0.0:
             return ["No different scores are made equal."]
         text = f"merged: share of the pairs of different scores that are made equal, most at {self.numbers[worst]:g}"
-        return [f"{text}; cost: what the map loses against the best law of the same score."]
+        return [f"{text}; cost: what the map loses against the best map of the same score."]
 
 
 @described()

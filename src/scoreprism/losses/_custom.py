@@ -359,7 +359,7 @@ miscalibration; use a proper loss such as 'brier' or 'log'.
     worst = np.unravel_index(int(np.argmax(gain)), gain.shape)
     if gain[worst] > _TOLERANCE * max(1.0, float(np.abs(own).max())):
         q, p = laws[worst[0]], predictions[worst[1]]
-        when = "P(Y=1)" if k == 2 else "the law of Y"
+        when = "P(Y=1)" if k == 2 else "the distribution of Y"
         raise ImproperLossError(
             f"the loss is not proper: when {when} = {_write_law(q)}, predicting {_write_law(p)} has expected loss "
             f"{risks[worst]:.4g}, less than the {own[worst[0]]:.4g} of predicting {_write_law(q)} itself. "

@@ -170,7 +170,7 @@ def parse_roles(laws: Mapping[str, tuple[str, ...]], **options: Any) -> ColumnRo
     """Parse the roles of columns from the arguments of `scale.decompose`; `laws` are the columns of each level."""
     fold, fold_hash = _parse_folds(options["cv"], options["fold_column"], options["fold_key"])
     if "Π" in laws and "Q" not in laws:
-        refuse("`latent` must stand above `q`", "latent alone", "Pass `q` as well, or the law as `q`.")
+        refuse("`latent` must stand above `q`", "latent alone", "Pass `q` as well, or `latent` as `q`.")
     label = options.get("pos_label")
     return ColumnRoles(
         target=options["target"],

@@ -403,7 +403,7 @@ def _require_fit(scaling: Scaling, roles: ColumnRoles, loss: ProperLoss, form: s
     remedy = "Pass `calibrator`='auto', which fits to a sample."
     if roles.fold is None:
         refuse(
-            f"`calibrator`={scaling.name!r} must have folds, for laws to be judged on rows they were not fitted on",
+            f"`calibrator`={scaling.name!r} must have folds, for maps to be judged on rows they were not fitted on",
             "neither fold_column nor fold_key",
             "Pass `fold_key`=, a column of whole numbers that is hashed to folds, or `fold_column`=; or "
             "`calibrator`='auto', which fits to a sample.",

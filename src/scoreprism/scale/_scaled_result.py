@@ -259,7 +259,7 @@ class SumChain(Chain):
         settings, sums = self.sums.settings, self.sums
         if form == "plugin" and len(settings.levels) > 1:
             refuse(
-                "`form`='plugin' must have the laws of all rows, which sums do not hold",
+                "`form`='plugin' must have the probabilities of all rows, which sums do not hold",
                 f"the levels {', '.join(settings.levels)}",
                 "Use `form`='debiased' or 'difference'.",
             )
@@ -299,7 +299,7 @@ def attach_parts(
     kind: str,
     parts: Mapping[tuple[Any, ...], Any],
     fit: Callable[[Any], Decomposition],
-    what: str = "laws by segment",
+    what: str = "fits by segment",
 ) -> _Scaled:
     """Decompose the parts of a whole, `kind` being one of `_PARTS`; what cannot be decomposed is listed with why."""
     each: dict[Any, Decomposition] = {}

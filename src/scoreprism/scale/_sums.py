@@ -345,7 +345,7 @@ class Sums(Result):
             def fit(part: dict[str, Any], options: Options = options) -> ScaledDecomposition:
                 return _decompose(self.select(**part).pool(), options)
 
-            result = attach_parts(result, kind, parts, fit, f"laws by {', '.join(names)}")
+            result = attach_parts(result, kind, parts, fit, f"fits by {', '.join(names)}")
         return result
 
     def drift(self, baseline: Any = "previous", *, loss: str | ProperLoss = "log", **options: Any) -> Drift:
