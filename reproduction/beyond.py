@@ -250,8 +250,8 @@ def _tabulate_terms(work: Work) -> Table:
     ]
     note = (
         "Estimates, and what is known at 95 %, each method by itself. Grouping has no upper bound and irreducible loss "
-        "no lower one: finer information could always explain more. These scores are of models of 900 rows, judged on all "
-        "1000; the intervals over splits are of models of 600, judged on 200 at a time."
+        "no lower one: finer information could always explain more. These scores are of models of 900 rows, judged on "
+        "all 1000; the intervals over splits are of models of 600, judged on 200 at a time."
     )
     title = f"Three terms with a reference law P(Y | X): scores out of {_OUTER} folds, all 1000 rows"
     return table("beyond-terms", title, rows, note)

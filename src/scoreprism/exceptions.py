@@ -156,7 +156,7 @@ class InfiniteLossError(ScoreprismError):
     Traceback (most recent call last):
         ...
     scoreprism.exceptions.InfiniteLossError: level 'C' must have a finite log loss in every row; it is \
-infinite in 1 of 2 rows (0), where the law gives probability 0 to what happened. Pass clip=1e-6 (or \
+infinite in 1 of 2 rows (0), where it gives probability 0 to what happened. Pass clip=1e-6 (or \
 another distance from 0), or form='plugin'.
     """
 

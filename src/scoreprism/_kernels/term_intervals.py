@@ -193,7 +193,8 @@ class Role:
 
 
 _NO_DATA = (
-    "finer information could always explain more, and no data set can rule that out without assumptions (Lee & Barber 2021)"
+    "finer information could always explain more, and no data set can rule that out without assumptions "
+    "(Lee & Barber 2021)"
 )
 _IN_SAMPLE = "it was fitted on these same rows, so their variation says nothing about its noise"
 

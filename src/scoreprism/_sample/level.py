@@ -61,7 +61,8 @@ class Level:
         for fold in folds if isinstance(folds, (list, tuple)) else ():
             if parsed.ndim == 2 and column_names(fold) not in (None, columns):
                 remedy = "Give all frames the columns of the first, in its order."
-                refuse(f"the folds of level {name!r} must have the columns of its probabilities", f"{column_names(fold)}", remedy)
+                rule = f"the folds of level {name!r} must have the columns of its probabilities"
+                refuse(rule, f"{column_names(fold)}", remedy)
         values = {"name": name, "law": freeze(parsed), "folds": fitted, "columns": columns, "backend": backend_of(law)}
         self.__dict__.update(values)
 

@@ -743,7 +743,8 @@ def _parse_levels(
     if latent is not None:
         if not sources:
             rule = "`latent` must stand above a feature level"
-            refuse(rule, "neither X, q nor levels", "Pass `X` or `q` as well; the probabilities of a single level go to `q`.")
+            remedy = "Pass `X` or `q` as well; the probabilities of a single level go to `q`."
+            refuse(rule, "neither X, q nor levels", remedy)
         sources.append(("Π", _parse_given_law(latent, "latent")))
     return sources
 

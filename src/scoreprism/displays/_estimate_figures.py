@@ -371,7 +371,8 @@ class TestDisplay(ResultDisplay[TestResult]):
             for place, pvalue in enumerate(pvalues):
                 self._draw_row(axes, inks, place, float(pvalue), columns["pvalue"][place], columns["statistic"][place])
             _name_rows(axes, self.names)
-            how = f"{write_count(self.result.n_resamples)} draws" if self.result.n_resamples else "large-sample distribution"
+            draws = self.result.n_resamples
+            how = f"{write_count(draws)} draws" if draws else "large-sample distribution"
             axes.set_xlabel(f"p-value ({how}, {plural(self.result.n, 'row')})")
             ticks = [tick for tick in _PVALUE_TICKS if tick > axes.get_xlim()[0]]
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
