@@ -186,8 +186,8 @@ class UnavailableError(ScoreprismError):
     >>> chain.decompose("brier").lower_bound("refinement")
     Traceback (most recent call last):
         ...
-    scoreprism.exceptions.UnavailableError: 'refinement' has no lower bound: a finer law could always \
-explain more, and no data set can rule that out without assumptions (Lee & Barber 2021). Use \
+    scoreprism.exceptions.UnavailableError: 'refinement' has no lower bound: finer information could \
+always explain more, and no data set can rule that out without assumptions (Lee & Barber 2021). Use \
 interval('refinement'), which is conditional on the reference class, or upper_bound('refinement').
     """
 

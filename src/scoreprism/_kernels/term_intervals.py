@@ -196,7 +196,7 @@ _NO_DATA = (
     "finer information could always explain more, and no data set can rule that out without assumptions "
     "(Lee & Barber 2021)"
 )
-_IN_SAMPLE = "it was fitted on these same rows, so their variation says nothing about its noise"
+_IN_SAMPLE = "the recalibrated score was fitted on these same rows, so their variation says nothing about its noise"
 
 #: Every kind of term.
 ROLES: dict[str, Role] = {
