@@ -75,7 +75,7 @@ def fit_population(law: CopulaLaw, features: tuple[int, ...]) -> Logistic:
     Solves E[(Q − σ(a + b·x))(1, x)] = 0 on a grid: each node is a row with outcome 1 and weight Q, and one with
     outcome 0 and weight 1 − Q.
     """
-    u, v, mass = law._grid(161)
+    u, v, mass = law._make_grid(161)
     X = np.stack([u, v], axis=1)
     q, y = law.q(X), np.repeat([1, 0], mass.size)
     return fit_logistic(np.concatenate([X, X]), y, features, np.concatenate([mass * q, mass * (1.0 - q)]))

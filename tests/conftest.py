@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from sklearn.utils.estimator_checks import check_estimator
 
 from scoreprism import FiniteModel
 from scoreprism.losses import LOSSES, BetaLoss, CostWeighted, Elementary, ProperLoss, PseudoSpherical, Tsallis, get_loss
@@ -85,6 +84,8 @@ def spark_or_skip() -> type:
 
 def wrong_checks(estimator: Any, expected: dict[str, str]) -> dict[str, Any]:
     """scikit-learn's checks of an estimator that fail, or that pass although they are `expected` to fail."""
+    from sklearn.utils.estimator_checks import check_estimator
+
     found = check_estimator(estimator, expected_failed_checks=expected, on_skip=None, on_fail=None)
     wrong = (one for one in found if one["status"] == ("passed" if one["check_name"] in expected else "failed"))
     return {one["check_name"]: one["exception"] for one in wrong}

@@ -378,8 +378,8 @@ def test_a_limit_on_memory_is_seen_before_polars_aborts(file, megabytes):
 
 def test_unpacked_data_are_weighed_too(file, data, monkeypatch):
     saved(file, "--target", "y", "--score", "good")
-    monkeypatch.setattr("scoreprism.cli._polars_guards._memory_limit", lambda: 3 * 10**9)
-    monkeypatch.setattr("scoreprism.cli._polars_guards._memory_used", lambda: 3 * 10**9 - 1000)
+    monkeypatch.setattr("scoreprism.cli._polars_guards._read_memory_limit", lambda: 3 * 10**9)
+    monkeypatch.setattr("scoreprism.cli._polars_guards._read_memory_used", lambda: 3 * 10**9 - 1000)
     data.write_parquet("rows.parquet")
     for source in ("-", "rows.parquet"):
         stdin = Path(file).read_bytes() if source == "-" else None

@@ -23,7 +23,7 @@ from scoreprism.exceptions import InputError, ScoreOrderWarning
 from scoreprism.inference import CALIBRATION_TESTS, calibration_test
 from scoreprism.report import make_report
 from scoreprism.report._score_sums import ScoreSums
-from scoreprism.report._subject import of_many
+from scoreprism.report._subject import run_test_of_many
 from tests.conftest import spark_or_skip
 
 ROOT = Path(__file__).parents[2]
@@ -461,14 +461,14 @@ def test_sums_are_tested_as_rows_are():
 
 
 @pytest.mark.parametrize(("cells", "expected"), [(None, 0.04), (math.nan, 0.04), (0.3, 0.3), (1 / 400, 1 / 400)])
-def test_which_p_value_is_told(cells, expected):
+def test_which_p_value_is_told(cells, expected, monkeypatch):
     """Without the test of cells, two large-sample tests are adjusted for being two; with it they only go on beyond it."""
-    parts = {"bound": {"statistic": 2.0, "pvalue": 0.02}, "spiegelhalter": {"statistic": 0.1, "pvalue": 0.9}}
-    result = SimpleNamespace(calibration_pvalue=cells)
-    assert of_many(parts, result, 1000).pvalue == pytest.approx(expected)
-    sure = parts | {"bound": {"statistic": 9.0, "pvalue": 1e-12}}
+    result = SimpleNamespace(calibration_pvalue=cells, n_classes=2, n=1000)
+    bounds = [SimpleNamespace(statistic=2.0, pvalue=0.02), SimpleNamespace(statistic=9.0, pvalue=1e-12)]
     beyond = 2e-12 if cells is None or not cells > 1 / 400 else cells
-    assert of_many(sure, result, 1000).pvalue == pytest.approx(beyond)
+    for bound, pvalue in zip(bounds, (expected, beyond), strict=True):
+        monkeypatch.setattr("scoreprism.report._subject.from_bound", lambda *_, bound=bound: bound)
+        assert run_test_of_many(result, 0.1, 0.9).pvalue == pytest.approx(pvalue)
 
 
 def test_infinite_losses_are_counted(table):

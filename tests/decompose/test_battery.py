@@ -109,6 +109,9 @@ def rows(y: Any, p: Any, want: str, clean: Given = CLEAN, X: Any = X) -> Input:
 
 HARD = (P > 0.5).astype(float)
 TWO = np.column_stack([1 - P, P])
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", PendingDeprecationWarning)  # numpy's, of matrices
+    MATRIX = np.asmatrix(P).T
 SINGLE = P.astype(np.float32)
 EXTREME = np.where(Y == 1, np.where(P > 0.5, 1 - 1e-17, P), np.where(P < 0.5, 1e-320, P))
 TINY = 1e-300 * np.arange(1, N + 1)
@@ -167,7 +170,7 @@ INPUTS: dict[str, Input] = {
     "law longdouble": law(P.astype(np.longdouble), "same"),
     "law object": law(P.astype(object), "either"),
     "law masked nowhere": law(np.ma.masked_array(P), "same"),
-    "law matrix": law(np.asmatrix(P).T, "either"),
+    "law matrix": law(MATRIX, "either"),
     "law pandas": law(pd.Series(P), "same"),
     "law pandas nullable": law(pd.Series(P, dtype="Float64"), "same"),
     "law polars": law(pl.Series(P), "same"),

@@ -123,7 +123,9 @@ def test_in_sample_terms_carry_their_bias_and_no_interval():
     assert d.notes[0] == (
         "In-sample isotonic: reliability is biased upwards (about +0.0055 Brier for a calibrated score at n = 1000)."
     )
-    with pytest.raises(UnavailableError, match="'reliability' has no interval: the recalibrated score was fitted on these same rows"):
+    with pytest.raises(
+        UnavailableError, match="'reliability' has no interval: the recalibrated score was fitted on these same rows"
+    ):
         d.interval("reliability")
     with pytest.raises(UnavailableError, match="'resolution' has no lower bound"):
         d.lower_bound("resolution")

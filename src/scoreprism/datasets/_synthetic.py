@@ -242,11 +242,11 @@ class SquareLaw(ABC):
         density: FloatArray = np.exp(exponent) / np.sqrt(1.0 - r * r)
         return density
 
-    def _make_grid(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _make_grid(self, points: int = 321) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The trapezoidal rule in normal coordinates, which converges geometrically: x₁, x₂, probabilities."""
         from scipy.special import ndtr
 
-        z = np.linspace(-8.5, 8.5, 321)  # beyond 8.5 standard deviations the normal law has a mass of 2e-17
+        z = np.linspace(-8.5, 8.5, points)  # beyond 8.5 standard deviations the normal law has a mass of 2e-17
         share = np.exp(-0.5 * z * z)
         share /= share.sum()
         z1, noise = (a.ravel() for a in np.meshgrid(z, z, indexing="ij"))
