@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.numerics import row_blocks
+from scoreprism._core.numerics import TINY, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import limit_threads
 
@@ -200,7 +200,11 @@ def _descend_scaled(problem: SoftmaxProblem, theta: FloatArray, *, tight: bool) 
     """L-BFGS in coordinates in which the curvature of each class is one: many weights."""
     from scipy.optimize import minimize
 
-    root = np.linalg.cholesky(problem.class_curvature(theta))  # (K, p, p)
+    curvature = problem.class_curvature(theta)
+    weights = np.arange(curvature.shape[1])
+    # classes of few rows may have no curvature to speak of; the coordinates need not be exact
+    curvature[:, weights, weights] += 1e-10 * curvature[:, weights, weights].max(axis=1, keepdims=True) + TINY
+    root = np.linalg.cholesky(curvature)  # (K, p, p)
     back = np.linalg.inv(root)
 
     def place(flat: FloatArray) -> FloatArray:
