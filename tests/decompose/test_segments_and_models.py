@@ -248,7 +248,7 @@ def test_nothing_to_conclude():
         d = decompose(y, p, rng.random((60, 2)), loss="brier", random_state=0, reference="logistic")
     findings = d.summary().findings
     (found,) = select(findings, "inconclusive")
-    assert found.text == "Inconclusive with 60 rows: no term is significantly above 0."
+    assert found.text == "Inconclusive with 60 rows: no part of the loss is shown to be reducible."
     assert findings[0].kind == "no_miscalibration"
     assert not select(findings, "recalibrate", "recalibrate_size_open", "information_gain", "information_size_open")
 

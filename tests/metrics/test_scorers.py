@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, cross_validate
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from scoreprism import decompose
 from scoreprism.exceptions import InputError
@@ -45,9 +46,23 @@ class TestNumbers:
             "calibration_slope": value - 1.0,
             "observed_expected_ratio": math.log(abs(value)),
         }  # from the best value
-        wanted = value if name == "auc" else -abs(away.get(name, value))
+        wanted = value if METRICS[name].ideal == math.inf else -abs(away.get(name, value))
         assert SCORERS[name](model, X, y) == wanted
         assert type(SCORERS[name](model, X, y)) is float
+
+    @pytest.mark.parametrize("name", METRICS)
+    def test_what_is_best_by_definition(self, name):
+        """Ranks as large as can be, a slope and a ratio of 1, and no gap, balance or z at all."""
+        best = {"auc": math.inf, "calibration_slope": 1.0, "observed_expected_ratio": 1.0}
+        assert METRICS[name].ideal == best.get(name, 0.0)
+
+    def test_probabilities_of_0_and_1_are_not_called_labels(self, two):
+        """The scorer asked for probabilities itself; warnings are errors in this suite."""
+        _, X, y = two
+        tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+        assert set(np.unique(tree.predict_proba(X))) == {0.0, 1.0}
+        assert SCORERS["brier"](tree, X, y) == 0.0
+        assert SCORERS["ece"](tree, X, y) == 0.0
 
     @pytest.mark.parametrize("name", LOSSES)
     def test_a_loss_is_minus_the_mean_loss(self, name, two):

@@ -560,7 +560,7 @@ def _rest_unsplit(f: Finding) -> str:
 
 
 def _inconclusive(f: Finding) -> str:
-    return f"Inconclusive with {_count(f, f.facts.get('unit', 'row'))}: no term is significantly above 0."
+    return f"Inconclusive with {_count(f, f.facts.get('unit', 'row'))}: no part of the loss is shown to be reducible."
 
 
 def _term_doubtful(f: Finding) -> str:

@@ -469,7 +469,7 @@ def _add_guards(result: Decomposition, fit: ChainFit) -> Decomposition:
             term = result.names[t - 1]
             if result._moments.value({result._levels + t: 1.0}) > _MOSTLY_NOISE * result.terms[term]:
                 muted += [one for one in result.names[t - 1 : t + 1] if one not in muted]
-                if overfit is None:
+                if overfit is None and result._inference(term).lower_bound(0.95).value > 0.0:
                     guards.append(Finding("size_unknown", term=term))
             if result._inference(term).reach(0.95) < 0.0:
                 facts = {"coarser": result.level_names[t - 1], "own": own}

@@ -149,6 +149,10 @@ def read_rows(file: str, given: Mapping[str, Any]) -> ReadSample:
     data = read_sample(file, ReadOptions.of(given))
     for note in data.notes:
         say(f"note: {note}")
+    if given.get("all_features"):
+        from scoreprism.cli._words import list_names
+
+        say(f"features: {list_names(data.origin.details['columns'].get('features', ()))}")
     return data
 
 

@@ -30,7 +30,7 @@ from scoreprism._document.result_json import (
     require_kinds,
 )
 from scoreprism._findings.finding import MIN_GAIN, Finding, Noted, select
-from scoreprism._findings.wording import write_count, write_fixed
+from scoreprism._findings.wording import write_amount, write_count, write_fixed
 from scoreprism._kernels.term_intervals import (
     FORMS,
     INTERVAL_METHODS,
@@ -1043,5 +1043,6 @@ class PairedDifference(TermTable):
 
     def _title(self) -> str:
         mark = f", {self.first._mark}" if self.first._mark else ""
-        difference = f"{self.first.loss!s} loss, difference {write_fixed(self.risk, 5, '+')}"
+        size = write_fixed(self.risk, 5, "+") if math.isfinite(self.risk) else write_amount(self.risk)
+        difference = f"{self.first.loss!s} loss, difference {size}"
         return f"{difference} on the same {write_count(self.first.n)} rows{mark}"

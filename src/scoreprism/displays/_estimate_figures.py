@@ -234,10 +234,6 @@ class EstimatesDisplay(ResultDisplay[Any]):
         return 5.6, 0.75 + 0.34 * len(self._shown.rows) + 0.15 * (len(self._shown.label) > 44)
 
 
-#: Metrics that do not measure a gap between scores and outcomes and have their own scale.
-_OTHER_SCALES = ("calibration_", "observed_", "spiegelhalter", "auc", "global_")
-
-
 class MetricsDisplay(EstimatesDisplay):
     """
     Metrics with their intervals, a row for each.
@@ -285,7 +281,7 @@ class MetricsDisplay(EstimatesDisplay):
             Itself, with ``ax_``, ``figure_`` and the artists.
         """
         known = self.result.names
-        gaps = [name for name in known if not name.startswith(_OTHER_SCALES)] or known
+        gaps = [name for name in known if METRICS[name].is_gap] or known
         chosen = gaps if metrics is None else [parse_choice(name, known, "each metric") for name in metrics]
         if not chosen:
             refuse("a figure must show at least one metric", "none", f"Choose among {', '.join(METRICS)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from scipy.special import erf
@@ -93,7 +94,11 @@ def _debias_absolute(curve: BinCurve) -> float:
     return max(float(mass @ (2.0 * np.abs(gap) - folded)), 0.0)
 
 
-@metric("The score; its square root is a distance.", if_several=_CLASSWISE_CURVE)
+#: A metric of gaps between scores and outcomes: 0 is calibrated.
+gap_metric = partial(metric, ideal=0.0, is_gap=True)
+
+
+@gap_metric("The score; its square root is a distance.", if_several=_CLASSWISE_CURVE)
 def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: object = None) -> Estimate:
     """
     Local calibration score: mean of (S − ĝ(S))².
@@ -115,7 +120,7 @@ def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: obj
     return _estimate_smooth("lcs", rows, root_mean_square, smoother, cv, power=2, on_grid=on_grid)
 
 
-@metric("The index.", if_several=_CLASSWISE_CURVE)
+@gap_metric("The index.", if_several=_CLASSWISE_CURVE)
 def ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     Integrated calibration index: mean of |S − ĝ(S)| (Austin & Steyerberg 2019).
@@ -133,7 +138,7 @@ def ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     return _estimate_smooth("ici", rows, mean_absolute, smoother, cv)
 
 
-@metric(if_several=_CLASSWISE_CURVE)
+@gap_metric(if_several=_CLASSWISE_CURVE)
 def e50(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     E50: median of |S − ĝ(S)| (Austin & Steyerberg 2019).
@@ -156,7 +161,7 @@ def e50(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     return _estimate_smooth("e50", rows, quantile_norm(0.5), smoother, cv, default="hull")
 
 
-@metric(if_several=_CLASSWISE_CURVE)
+@gap_metric(if_several=_CLASSWISE_CURVE)
 def e90(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     E90: 90th percentile of |S − ĝ(S)| (Austin & Steyerberg 2019).
@@ -180,7 +185,7 @@ def e90(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
     return _estimate_smooth("e90", rows, quantile_norm(0.9), smoother, cv, default="hull")
 
 
-@metric("The largest gap.", if_several=_CLASSWISE_CURVE)
+@gap_metric("The largest gap.", if_several=_CLASSWISE_CURVE)
 def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     Emax: largest |S − ĝ(S)| (Austin & Steyerberg 2019).
@@ -198,7 +203,7 @@ def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estima
     return _estimate_smooth("emax", rows, largest, smoother, cv, default="hull")
 
 
-@metric("The error.", if_several=_CLASSWISE)
+@gap_metric("The error.", if_several=_CLASSWISE)
 def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Expected calibration error: Σ over bins of their share times |mean outcome − mean score|.
@@ -213,7 +218,7 @@ def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     return estimate_norm("ece", make_bin_curve(rows, n_bins, strategy), mean_absolute)
 
 
-@metric("The error; empty bins do not count.", if_several=_CLASSWISE)
+@gap_metric("The error; empty bins do not count.", if_several=_CLASSWISE)
 def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate:
     """
     Adaptive calibration error: mean over bins of |mean outcome − mean score|, each bin counted once.
@@ -230,7 +235,7 @@ def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate
     return estimate_norm("ace", make_bin_curve(rows, n_bins, strategy), plain_mean())
 
 
-@metric("The error.", if_several=_CLASSWISE)
+@gap_metric("The error.", if_several=_CLASSWISE)
 def mce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Maximum calibration error: largest |mean outcome − mean score| of a bin.
@@ -245,7 +250,7 @@ def mce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     return estimate_norm("mce", make_bin_curve(rows, n_bins, strategy), largest)
 
 
-@metric("The error.", if_several=_CLASSWISE)
+@gap_metric("The error.", if_several=_CLASSWISE)
 def rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Root mean square calibration error: √Σ share·(mean outcome − mean score)² over bins.
@@ -260,7 +265,7 @@ def rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimat
     return estimate_norm("rmsce", make_bin_curve(rows, n_bins, strategy), root_mean_square)
 
 
-@metric("The error; its interval is that of `ece`, which estimates the same thing.", if_several=_CLASSWISE)
+@gap_metric("The error; its interval is that of `ece`, which estimates the same thing.", if_several=_CLASSWISE)
 def debiased_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Expected calibration error (L1) less the bias that the noise of the bins adds.
@@ -279,7 +284,7 @@ def debiased_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> 
     return Estimate(_debias_absolute(curve), "debiased_ece", curve.label, inference)
 
 
-@metric("The error; its interval is that of `rmsce`, which estimates the same thing.", if_several=_CLASSWISE)
+@gap_metric("The error; its interval is that of `rmsce`, which estimates the same thing.", if_several=_CLASSWISE)
 def debiased_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Root mean square calibration error (L2) less the bias that the noise of the bins adds.
@@ -297,7 +302,7 @@ def debiased_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -
     return Estimate(_debias_square(curve), "debiased_rmsce", curve.label, inference)
 
 
-@metric("The error.", if_several="Use confidence_smece for several classes.")
+@gap_metric("The error.", if_several="Use confidence_smece for several classes.")
 def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     r"""
     Smooth ECE (Błasiok & Nakkiran 2023): the ECE of residuals smoothed with a Gaussian kernel, without bins.
@@ -317,7 +322,7 @@ def smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     return _estimate_smece("smece", rows, bandwidth)
 
 
-@metric()
+@gap_metric()
 def classwise_lcs(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     Local calibration score of every class against the rest, averaged over the classes.
@@ -342,7 +347,7 @@ def classwise_lcs(rows: Rows, *, smoother: object = "loess", cv: object = None) 
     return estimate_norm("classwise_lcs", curve, root_mean_square, power=2)
 
 
-@metric("The mean.")
+@gap_metric("The mean.")
 def classwise_ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
     Integrated calibration index of every class against the rest, averaged over the classes.
@@ -362,7 +367,7 @@ def classwise_ici(rows: Rows, *, smoother: object = "loess", cv: object = None) 
     return estimate_norm("classwise_ici", curve, mean_absolute)
 
 
-@metric("The mean.")
+@gap_metric("The mean.")
 def classwise_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Classwise ECE: `ece` of every class against the rest, averaged over the classes (Kull et al. 2019).
@@ -379,7 +384,7 @@ def classwise_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") ->
     return estimate_norm("classwise_ece", curve, mean_absolute)
 
 
-@metric("The mean.")
+@gap_metric("The mean.")
 def classwise_ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate:
     """
     Adaptive calibration error of every class against the rest, averaged (Nixon et al. 2019).
@@ -397,7 +402,7 @@ def classwise_ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -
     return estimate_norm("classwise_ace", curve, plain_mean(rows.k))
 
 
-@metric("The error.")
+@gap_metric("The error.")
 def classwise_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Root mean square calibration error over bins and classes: √ of the mean over classes of `rmsce`².
@@ -415,7 +420,7 @@ def classwise_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") 
     return estimate_norm("classwise_rmsce", curve, root_mean_square)
 
 
-@metric("The error.")
+@gap_metric("The error.")
 def confidence_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Confidence ECE: `ece` of the largest probability as a prediction that its class is right (Guo et al. 2017).
@@ -433,7 +438,7 @@ def confidence_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -
     return estimate_norm("confidence_ece", curve, mean_absolute, label=f"{curve.label} of the largest probability")
 
 
-@metric("The error.")
+@gap_metric("The error.")
 def confidence_smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     """
     Smooth ECE of the largest probability as a prediction that its class is right (Błasiok & Nakkiran 2023).
@@ -449,7 +454,7 @@ def confidence_smece(rows: Rows, *, bandwidth: float | None = None) -> Estimate:
     return _estimate_smece("confidence_smece", pick_top_label(rows)[0], bandwidth, "; of the largest probability")
 
 
-@metric("The error; bins without rows do not count.")
+@gap_metric("The error; bins without rows do not count.")
 def top_label_ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
     Top-label ECE: `confidence_ece` within the rows of each predicted class (Gupta & Ramdas 2022).

@@ -20,11 +20,13 @@ ONE_CLASS = "Pass the probability of one class and its outcome."
 
 
 class Metric(Protocol):
-    """A public metric, the names of its own options, and the same metric of rows that are parsed already."""
+    """A public metric: its own options, what it is at best, and the same metric of rows that are parsed already."""
 
     __name__: str
     of_rows: Callable[..., Estimate]
     options: tuple[str, ...]
+    ideal: float  # ∞ for one that is best when large
+    is_gap: bool  # whether it measures gaps between scores and outcomes, on the scale of probabilities
 
     def __call__(
         self,
@@ -68,13 +70,14 @@ OPTIONS = {
 
 
 def metric(
-    returned: str | None = None, *, if_several: str | None = None
+    returned: str | None = None, *, ideal: float, if_several: str | None = None, is_gap: bool = False
 ) -> Callable[[Callable[..., Estimate]], Metric]:
     """
     Make a function of rows a public metric.
 
-    `returned` describes the estimate, unless the docstring has a section for it; `if_several` names what to use instead
-    of a metric made for two classes.
+    `returned` describes the estimate, unless the docstring has a section for it; `ideal` is the best value (∞: the
+    larger, the better), which scorers go by; `if_several` names what to use instead of a metric made for two classes;
+    gaps are drawn on one axis.
     """
 
     def publish(function: Callable[..., Estimate]) -> Metric:
@@ -99,6 +102,7 @@ def metric(
 
         metric_function = cast("Any", public)
         metric_function.of_rows, metric_function.options = of_rows, tuple(option.name for option in own)
+        metric_function.ideal, metric_function.is_gap = ideal, is_gap
         signature = inspect.signature(public, follow_wrapped=False)
         outcomes, predictions, *shared, _ = signature.parameters.values()
         metric_function.__signature__ = signature.replace(parameters=[outcomes, predictions, *own, *shared])

@@ -95,7 +95,7 @@ class _Imbalance(GapCurve):
         return np.full(self.rows.k, 0.5), lambda weight: weight @ self.gaps / weight.sum()
 
 
-@metric("The balance, with ``pvalue``.")
+@metric("The balance, with ``pvalue``.", ideal=0.0)
 def global_balance(rows: Rows) -> Estimate:
     """
     Global balance: whether scores are right on average, E S = P(Y), with its test.
@@ -123,7 +123,7 @@ def global_balance(rows: Rows) -> Estimate:
     return Estimate(value, "global_balance", method, choose_inference(curve, mean_absolute, value), pvalue)
 
 
-@metric("The ratio; 0 without an event, and then without an interval.", if_several=ONE_CLASS)
+@metric("The ratio; 0 without an event, and then without an interval.", ideal=1.0, if_several=ONE_CLASS)
 def observed_expected_ratio(rows: Rows) -> Estimate:
     """
     O:E ratio: events observed over events expected, Σ y / Σ S.
@@ -152,7 +152,7 @@ def observed_expected_ratio(rows: Rows) -> Estimate:
     return Estimate(value, "observed_expected_ratio", "sum of outcomes over sum of scores", inference)
 
 
-@metric()
+@metric(ideal=0.0)
 def spiegelhalter_z(rows: Rows) -> Estimate:
     """
     Spiegelhalter's z: excess of the Brier loss over its expectation under the scores, in standard errors.
@@ -193,7 +193,7 @@ def spiegelhalter_z(rows: Rows) -> Estimate:
     return Estimate(value, "spiegelhalter_z", "Brier loss against its expectation under the scores", inference, pvalue)
 
 
-@metric("The area.", if_several=ONE_CLASS)
+@metric("The area.", ideal=math.inf, if_several=ONE_CLASS)
 def auc(rows: Rows) -> Estimate:
     """
     Area under the ROC curve: P(S of an event > S of a non-event), ties counted half.

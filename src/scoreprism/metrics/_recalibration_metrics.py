@@ -98,7 +98,7 @@ def _make_inference(value: float, variance: float) -> Inference:
     return Wald(value, error, "wald, sandwich") if math.isfinite(error) else Absent("its variance is infinite", "")
 
 
-@metric("The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
+@metric("The intercept, 0 if calibrated; Wald interval with a sandwich covariance.", ideal=0.0, if_several=ONE_CLASS)
 def calibration_intercept(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration intercept: a of the logistic regression of y on log-odds, a + b·logit(S).
@@ -117,7 +117,7 @@ def calibration_intercept(rows: Rows, *, clip: float | None = None) -> Estimate:
     return _estimate_coefficient("calibration_intercept", 0, rows, clip)
 
 
-@metric("The slope, 1 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
+@metric("The slope, 1 if calibrated; Wald interval with a sandwich covariance.", ideal=1.0, if_several=ONE_CLASS)
 def calibration_slope(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration slope: b of the logistic regression of y on log-odds, a + b·logit(S) (Cox 1958).
@@ -135,7 +135,7 @@ def calibration_slope(rows: Rows, *, clip: float | None = None) -> Estimate:
     return _estimate_coefficient("calibration_slope", 1, rows, clip)
 
 
-@metric("The intercept, 0 for a calibrated score; Wald interval with a sandwich covariance.", if_several=ONE_CLASS)
+@metric("The intercept, 0 if calibrated; Wald interval with a sandwich covariance.", ideal=0.0, if_several=ONE_CLASS)
 def calibration_in_the_large(rows: Rows, *, clip: float | None = None) -> Estimate:
     """
     Calibration-in-the-large: a of the logistic regression a + logit(S), the slope held at 1.

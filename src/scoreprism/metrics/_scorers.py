@@ -24,10 +24,6 @@ from scoreprism.metrics._table import METRICS, check_options
 TERMS = ("reliability", "refinement", "resolution")
 #: Options of `decompose` for the estimate of a term.
 _TERM_OPTIONS = ("calibrator", "cv", "random_state")
-#: Metrics whose best value is neither 0 nor as large as possible; the score is minus the distance from it.
-_IDEAL = {"calibration_slope": 1.0}
-#: Numbers that are best when large.
-_GREATER = ("auc", "resolution")
 
 
 class Scorer(BaseEstimator):  # type: ignore[misc]
@@ -81,26 +77,27 @@ class Scorer(BaseEstimator):  # type: ignore[misc]
         """
         law, classes = predict_probabilities(estimator, X, "estimator")
         labels = None if classes is None else list(classes)
-        value = self._measure(Sample.of(y, law, sample_weight=sample_weight, classes=labels))
-        return value if self.name in _GREATER else -value
+        with warnings.catch_warnings():
+            # they concern intervals, which a score does not have, and predicted labels, which these are not
+            warnings.simplefilter("ignore", ScoreprismWarning)
+            return self._measure(Sample.of(y, law, sample_weight=sample_weight, classes=labels))
 
     __call__ = score
 
     def _measure(self, sample: Sample) -> float:
-        """The metric (or how far it is from its best value), the loss, or the term."""
+        """How good the predictions are: by the metric, the loss or the term."""
         options = dict(self.options or {})
         if self.name in METRICS:
-            value = float(METRICS[self.name].of_rows(Rows.of(sample), **options))
-            if self.name == "observed_expected_ratio":
-                return abs(math.log(value)) if value > 0.0 else math.inf
-            return value if self.name in _GREATER else abs(value - _IDEAL.get(self.name, 0.0))
+            metric = METRICS[self.name]
+            value = float(metric.of_rows(Rows.of(sample), **options))
+            if self.name == "observed_expected_ratio":  # twice as many and half as many are as far from 1
+                return -abs(math.log(value)) if value > 0.0 else -math.inf
+            return value if metric.ideal == math.inf else -abs(value - metric.ideal)
         if self.name in LOSSES:
             loss = get_loss(self.name, **options)
-            return sample.mean(loss.evaluate(sample.prediction, sample.y))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScoreprismWarning)  # they concern intervals, which a score does not have
-            d = ChainFit.of(sample, **options).fit().decompose(get_loss("log" if self.loss is None else self.loss))
-        return (d.resolution_form if self.name == "resolution" else d).terms[self.name]
+            return -sample.mean(loss.evaluate(sample.prediction, sample.y))
+        d = ChainFit.of(sample, **options).fit().decompose(get_loss("log" if self.loss is None else self.loss))
+        return d.resolution_form.terms["resolution"] if self.name == "resolution" else -d.terms[self.name]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         parameters = ({} if self.loss is None else {"loss": self.loss}) | dict(self.options or {})

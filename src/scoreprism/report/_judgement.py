@@ -16,8 +16,11 @@ from scoreprism.report._subject import Case, Subject
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a caution.
 FEW_ROWS, FEW_OUTCOMES = 200, 20
-#: Kinds of findings on the terms of one loss that are cautions for the whole report.
-_CAUTIONS = ("few_units", "few_surprises", "few_effective_rows", "not_calibrated_version", "may_be_trained_on_rows")
+#: Cautions about one model that stand elsewhere in a report: in the tables of terms, of calibration and of methods.
+_ELSEWHERE = (
+    "size_unknown", "level_overfits", "edge_scores", "quantised", "unreached_scores", "partial_cv", "zero_weight",
+    "plugin_bias", "in_sample_bias", "infinite_loss", "floored",
+)  # fmt: skip
 
 
 def write_headline(case: Case) -> str:
@@ -83,8 +86,8 @@ def find_cautions(case: Case) -> list[Finding]:
     found += [Finding("dependent_rows")] if case.first.clustered else []
     found += case.findings
     for name, model in case.models.items():
-        own = [*model.findings, *of_severity(model.main.findings, "doubt"), *select(model.main.findings, *_CAUTIONS)]
-        own = [one for one in own if one.kind not in ("infinite_loss", "floored")]  # among the actions
+        own = [*model.findings, *of_severity(model.main.findings, "doubt", "caution")]
+        own = [one for one in own if one.kind not in _ELSEWHERE]
         found += [one.about(name) for one in own] if len(case.models) > 1 else own
     reasons = [one.because for name in case.models for one in case.conclusions[name]]  # given with the actions
     first: dict[Any, Finding] = {}
