@@ -477,6 +477,7 @@ def parsed() -> argparse.Namespace:
 @contextlib.contextmanager
 def workplace() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        Path(folder).chmod(0o755)  # a test becomes another user, who must be able to import it
         yield copied(Path(folder) / "copy")
 
 

@@ -155,7 +155,7 @@ def test_improper_with_three_classes():
     def weighted(p, y):
         return -np.array([1.0, 2.0, 4.0])[y] * np.log(p[np.arange(len(y)), y])
 
-    with pytest.raises(ImproperLossError, match=r"when the law of Y = \("):
+    with pytest.raises(ImproperLossError, match=r"when the distribution of Y = \("):
         check_proper(weighted, n_classes=3)
 
 
