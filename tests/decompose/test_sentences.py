@@ -188,15 +188,25 @@ def test_an_estimate_that_is_mostly_noise_is_muted_and_its_bound_is_not():
     d = decompose(y, s, rng.normal(size=(500, 20)), loss="brier", repeats=1)
     assert d.level_spreads[:, 2].mean() > 0.25 * d.terms["grouping"]
     assert d.muted == ("grouping", "irreducible")
-    assert [one.term for one in select(d.findings, "size_unknown")] == ["grouping"]
-    assert "There are too few rows to tell how large grouping is, only how large it is at least." in d.notes
     table = d.summary().to_dict()["terms"]
     assert np.isnan([table[term][key] for term in d.muted for key in ("estimate", "share")]).all()
     assert table["reliability"]["estimate"] == d.terms["reliability"]
     assert table["grouping"]["low"] == max(d.lower_bound("grouping").value, 0.0)
     assert np.isnan(table["grouping"]["high"])
-    assert d.lower_bound("grouping").value <= 0.0  # said, though muted
+    assert d.lower_bound("grouping").value <= 0.0  # known, though muted
+    assert not select(d.findings, "size_unknown")  # whether there is any is not known: "at least 0" says nothing
     assert Decomposition.from_json(d.to_json()).muted == d.muted
+
+
+def test_a_muted_term_that_is_above_0_is_said_to_be_of_unknown_size():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 20))
+    y = (rng.random(600) < sigmoid(X[:, 0] + X[:, 1])).astype(int)
+    d = decompose(y, sigmoid(X[:, 0]), X, loss="brier", repeats=1)
+    assert d.muted == ("grouping", "irreducible")
+    assert d.lower_bound("grouping").value > 0.0
+    assert [one.term for one in select(d.findings, "size_unknown")] == ["grouping"]
+    assert "There are too few rows to tell how large grouping is, only how large it is at least." in d.notes
 
 
 def test_grouping_that_is_large_is_not_muted():

@@ -607,7 +607,7 @@ def test_periods_of_dates(every):
         ({"loss": []}, InputError, "loss must be one loss"),
         ({"loss": "lag"}, InputError, "loss"),
         ({"form": "plug"}, InputError, "form must be one of"),
-        ({"form": "plugin", "q": "q"}, InputError, "form='plugin' must have the laws of all rows"),
+        ({"form": "plugin", "q": "q"}, InputError, "form='plugin' must have the probabilities of all rows"),
         ({"q": "q", "loss": "tsallis"}, InputError, "with q or latent, a loss must be one that engines evaluate; got tsallis.* Use brier, log"),
         ({"calibrator": "magic"}, InputError, "calibrator must be one of"),
         ({"clip": 0.7}, InputError, "clip"),
