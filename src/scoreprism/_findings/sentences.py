@@ -8,6 +8,7 @@ from math import isfinite, isinf
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._findings.wording import (
+    call_model,
     enumerate_words,
     plural,
     write_amount,
@@ -143,6 +144,8 @@ def _shield(value: Any) -> Any:
 
 def _say(finding: Finding) -> str:
     """The sentence, in which names of arguments are marked."""
+    if finding.model is not None:
+        finding = replace(finding, model=call_model(finding.model))
     sentence = SENTENCES[finding.kind]
     text = sentence.format_map(_fields(finding)) if isinstance(sentence, str) else sentence(finding)
     if text.startswith(_OUR_NAMES):
@@ -250,7 +253,7 @@ def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding]
     open_ = [one for one in findings if one.kind in ("recalibrate_size_open", "not_material", "information_size_open")]
     fine = [one for one in findings if one.kind == "calibrated_enough"]
     if gains and any(one.kind == "recalibrate_size_open" for one in open_):
-        sentences.append(f"{model} is also miscalibrated; what recalibrating it gains is open.")
+        sentences.append("It is also miscalibrated; what recalibrating gains is open.")
     else:
         sentences += [say(replace(one, model=model)) for one in (*open_, *(fine if not gains else ()))]
     if fine and not gains and not open_ and any(one.kind == "no_information_gain" for one in findings):

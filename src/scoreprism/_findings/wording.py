@@ -15,6 +15,17 @@ _HIDDEN = re.compile(
 _TINY, _HUGE = 1e-4, 1e7
 
 
+# ── names ───────────────────────────────────────────────────────────────────────────────────────────
+
+#: What a model is called that came without a name, as a key and in tables.
+UNNAMED = "model"
+
+
+def call_model(name: str) -> str:
+    """The name of a model as sentences and titles use it."""
+    return "the model" if name == UNNAMED else name
+
+
 # ── numbers ─────────────────────────────────────────────────────────────────────────────────────────
 
 

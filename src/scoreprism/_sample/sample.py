@@ -26,6 +26,7 @@ from scoreprism._core.frames import backend_of, column_names, columns_of, requir
 from scoreprism._core.labels import GivenLaw, code_labels, parse_groups, parse_labels, parse_outcomes
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, narrow_law
 from scoreprism._findings.finding import Finding
+from scoreprism._findings.wording import UNNAMED
 from scoreprism._sample.cells import Cells
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.fit_rows import FitRows, GivenRows, fitting_weights, warn_of_reversed_scores
@@ -634,7 +635,7 @@ def name_models(y_proba: Any) -> dict[str, Any]:
         name = getattr(y_proba, "name", None)
         if hasattr(y_proba, "predict_proba"):
             return {type(y_proba).__name__: y_proba}
-        return {name if isinstance(name, str) and name else "model": y_proba}
+        return {name if isinstance(name, str) and name else UNNAMED: y_proba}
     if not y_proba:
         refuse("`y_proba` must hold at least one model", "an empty mapping", "For example {'forest': p}.")
     by_name = {str(name): score for name, score in y_proba.items()}

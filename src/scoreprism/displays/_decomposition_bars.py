@@ -309,7 +309,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
             if min(result._signs) < 0:
                 axes.plot(total, row, marker="D", markersize=4, color=inks.ink, path_effects=inks.casing)
             more = " or more" if not self._whole and set(visible) & set(result.muted) else ""
-            self._write(axes, inks, row, reached, write_fixed(total, digits) + more)
+            self._write(axes, inks, row, reached, (write_fixed(total, digits) if total else "0") + more)
         axes.set_yticks(range(len(self.names)), self._write_rows())
         axes.set_ylim(len(self.names) - 0.5, -0.5)
         axes.axvline(0, color=inks.quiet, linewidth=0.8)

@@ -16,6 +16,7 @@ from scoreprism._core.progress import track
 from scoreprism._core.simplex import ArrayLike, as_vector
 from scoreprism._document.model import Origin, Section, versions
 from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings, select
+from scoreprism._findings.wording import call_model
 from scoreprism._fitting.chain_fit import ChainFit, parse_losses, share_folds
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample, find_floors, warn_of_prediction
@@ -257,7 +258,7 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
         sections["method"] = make_method(case, origin, settings | {"losses": ", ".join(case.losses)})
     return Report(
         kind="report",
-        title=title or f"Diagnosis of {', '.join(case.models)}",
+        title=title or f"Diagnosis of {', '.join(map(call_model, case.models))}",
         headline=write_headline(case),
         sections=tuple(section for section in map(sections.get, SECTIONS) if section is not None),
         models=results,

@@ -137,7 +137,7 @@ def _make_diagram(model: Subject) -> Figure:
         scores.set(xlabel="", ylabel="", title="")
         scores.tick_params(labelbottom=False)
 
-    title = f"Reliability diagram of {model.name}"
+    title = f"Reliability diagram of {model.called}"
     described = f"{_describe_band(curve)} Above it, the scores of events and of other rows."
     return figure("reliability", title, described, draw, _tabulate_curves([curve]), size=(4.4, 5.2), panels=(1.3, 4.2))
 
@@ -218,7 +218,7 @@ def _make_class_curves(case: Case) -> Figure:
     draw = draw_with(ReliabilityDisplay(curves), histogram=False)
     which = "each class" if model.k <= _CLASSES else f"the {_CLASSES} most frequent of {model.k} classes"
     described = f"Observed frequency against predicted probability of {which}, each against the rest."
-    return figure("reliability", f"Reliability of {which} of {model.name}", described, draw, data, size=(4.4, 4.8))
+    return figure("reliability", f"Reliability of {which} of {model.called}", described, draw, data, size=(4.4, 4.8))
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────
@@ -300,4 +300,4 @@ def _tabulate_grades(case: Case, model: Subject, number: int) -> Table:
     title = "Distinct scores" if distinct else "Equal bins" if even else "Bins"
     chance = f"about 1 in {write_count(round(1.0 / case.alpha))} well-calibrated bins would be flagged by chance"
     note = f"Jeffreys intervals. Each bin is judged by itself: {chance}."
-    return make_table(f"grades-{number}", f"{title} of {model.name}", columns, rows, note)
+    return make_table(f"grades-{number}", f"{title} of {model.called}", columns, rows, note)

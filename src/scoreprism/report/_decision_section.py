@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreprism._document.model import Block, Figure, Range, Section, Table, make_table
 from scoreprism._findings.finding import Finding
-from scoreprism._findings.wording import enumerate_words, write_percent
+from scoreprism._findings.wording import call_model, enumerate_words, write_percent
 from scoreprism.curves import NetBenefit, net_benefit
 from scoreprism.displays import (
     MurphyDecompositionDisplay,
@@ -75,14 +75,15 @@ def _make_murphy(case: Case) -> Figure:
     rows = [(float(curve.theta[i]), *(float(v) for v in curve.values[i])) for i in places]
     data = make_table("murphy-data", "Terms of the elementary loss", columns, rows)
     draw = draw_with(MurphyDecompositionDisplay([curve]))
+    name = call_model(curve.name)
     described = (
-        f"The terms of {curve.name} ({', '.join(curve.names)}) against the decision threshold. Every proper loss is a "
-        "weighted mean of these curves."
+        f"The terms of {name} ({', '.join(curve.names)}) against the decision threshold. Every proper loss is "
+        "a weighted mean of these curves."
     )
     muted = case.first.decompositions[case.loss].muted
     if muted:
         described += f" Where {enumerate_words(muted)} meet is mostly noise here."
-    return figure("murphy", f"At which decisions {curve.name} loses", described, draw, data, size=(4.6, 3.3))
+    return figure("murphy", f"At which decisions {name} loses", described, draw, data, size=(4.6, 3.3))
 
 
 def _tabulate_losses(case: Case) -> Table:

@@ -198,7 +198,7 @@ def _tabulate_features(case: Case, model: RowSubject, gains: list[tuple[Any, ...
         notes.append(f"Tested on {_SAMPLE:,} rows drawn at random.")
     if number > 1:
         notes.append("Cross-fitted in one partition of the rows (three for the first model).")
-    title = write_title(f"What each feature adds to {model.name} ({case.loss} loss)", model.basis(case.loss)._mark)
+    title = write_title(f"What each feature adds to {model.called} ({case.loss} loss)", model.basis(case.loss)._mark)
     return make_table(f"features-{number}", title, columns, few, " ".join(notes))
 
 
@@ -214,7 +214,7 @@ def _tabulate_regions(case: Case, model: RowSubject, regions: list[Region], numb
         (r.words, r.rows, r.calibrated, r.observed, r.difference, Range(*r.interval(case.level)), r.pvalue) for r in few
     ]
     note = "Regions are found by a small tree on one half of the rows and judged on the other half."
-    return make_table(f"regions-{number}", f"Where {model.name} is off, even once recalibrated", columns, rows, note)
+    return make_table(f"regions-{number}", f"Where {model.called} is off, even once recalibrated", columns, rows, note)
 
 
 def _make_diagram(case: Case, model: RowSubject, number: int) -> Block:
@@ -236,4 +236,4 @@ def _make_diagram(case: Case, model: RowSubject, number: int) -> Block:
         f"score {write_amount(curve.x[widest], 2)} (standard deviation {write_amount(curve.spread[widest], 2)})."
     )
     draw = draw_with(GroupingDisplay([curve]))
-    return figure(f"grouping-{number}", f"Grouping diagram of {model.name}", described, draw, data, size=(4.3, 4.5))
+    return figure(f"grouping-{number}", f"Grouping diagram of {model.called}", described, draw, data, size=(4.3, 4.5))

@@ -30,7 +30,7 @@ def write_headline(case: Case) -> str:
     model = case.first
     result = model.basis(case.loss)
     where = plural(result.n_units, "group" if model.clustered else "row")
-    headline = say_headline(model.name, case.loss, result.risk, case.conclusions[model.name], where)
+    headline = say_headline(model.called, case.loss, result.risk, case.conclusions[model.name], where)
     return " ".join([headline, *map(say_briefly, select(case.findings, "changed", "segment_miscalibrated"))])
 
 

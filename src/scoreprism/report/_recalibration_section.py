@@ -158,5 +158,5 @@ def _make_picture(models: Sequence[RowSubject]) -> Figure:
     high = max(float(np.quantile(model.law, 0.995)) for model in models)
     zoom = (0.0, 1.25 * high) if high < _CORNER else "auto"
     draw = draw_with(CalibrationMapDisplay(maps), zoom=zoom)
-    title = "The map of each model" if len(models) > 1 else f"The map for {models[0].name}"
+    title = "The map of each model" if len(models) > 1 else f"The map for {models[0].called}"
     return figure("maps", title, described, draw, data, size=(4.3, 3.9), lines=len(maps))

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector
 from scoreprism._findings.finding import MIN_GAIN, Finding, collect_findings, doubts
+from scoreprism._findings.wording import call_model
 from scoreprism._fitting.candidates import FittedScore
 from scoreprism._fitting.chain_fit import ChainFit, decompose_each
 from scoreprism._kernels.holm import holm_by_name
@@ -72,6 +73,11 @@ class BaseSubject:
     decompositions: Mapping[str, Decomposition]  # one per loss
     findings: tuple[Finding, ...]  # what was warned of on the way
     level: float  # confidence level of its intervals
+
+    @property
+    def called(self) -> str:
+        """Its name in titles and sentences."""
+        return call_model(self.name)
 
     @property
     def main(self) -> Decomposition:

@@ -113,7 +113,7 @@ def _make_waterfall(case: Case) -> Figure | None:
     words = [f"{term} {_describe_term(result, term, case.level)}" for term in result.names]
     described = f"The {result.loss} loss, {write_amount(result.risk, 4)}, is made of {enumerate_words(words)}."
     draw = draw_with(DecompositionDisplay(result), confidence_level=case.level, cut=True)
-    title = write_title(f"What the {result.loss} loss of {model.name} is made of", result._mark)
+    title = write_title(f"What the {result.loss} loss of {model.called} is made of", result._mark)
     return figure("waterfall", title, described, draw, size=(4.7, 1.3 + 0.42 * len(result.names)))
 
 
