@@ -38,7 +38,8 @@ ASKED = (
     "loss_laws", "loss_accuracy", "custom_losses", "theorems", "intervals", "corp", "corp_bootstrap", "chain",
     "decompose", "segments_and_models", "calibrators", "calibrator_contract", "recalibrated", "sklearn_checks", "peers",
     "labels", "validation", "files", "references", "reliability_curve", "map_inference", "metrics", "grouping_test",
-    "apply",
+    "apply", "advice", "sentences", "any_shape", "partitions", "infinite_losses", "sample", "numerics", "resampling",
+    "scale",
 )  # fmt: skip
 #: Loaded once, before a process is forked for each mutant.
 HEAVY = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.interpolate", "sklearn.linear_model",
