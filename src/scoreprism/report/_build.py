@@ -139,8 +139,8 @@ def make_report(
     >>> from scoreprism.datasets import CopulaLaw
     >>> X, y, q = CopulaLaw().sample(1000, random_state=0)
     >>> report = make_report(y, X[:, 0], sections=["verdict"])
-    >>> report.headline[:30]
-    'Of the log loss of model, 0.64'
+    >>> report.headline[:34]
+    'Of the log loss of the model, 0.64'
 
     From sums, where the rows are too many to be held:
 
