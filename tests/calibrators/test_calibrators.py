@@ -791,6 +791,29 @@ def test_vector_scaling_equals_an_independent_optimiser():
     np.testing.assert_allclose(np.r_[ours.weights_.diagonal(), ours.intercepts_], centered, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("calibrator", "k"), [(VectorScalingCalibrator(), 400), (MatrixScalingCalibrator(ridge=0.5), 27)], ids=repr
+)
+def test_maps_of_many_weights_reach_their_minimum(calibrator, k):
+    """More than 700 weights: the gradient of the documented objective, written out, is zero; some classes are rare."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.linspace(0.05, 0.5, k), 1500)
+    y = (rng.random(1500)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+    y[:k] = np.arange(k)  # every class occurs
+    p = p**0.7 + 1e-9
+    p /= p.sum(axis=1, keepdims=True)
+    fitted = calibrator.fit(p, y)
+    z = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
+    eta = z @ fitted.weights_ + fitted.intercepts_
+    law = np.exp(eta - eta.max(axis=1, keepdims=True))
+    error = law / law.sum(axis=1, keepdims=True) - np.eye(k)[y]
+    slopes = z.T @ error + calibrator.ridge * (fitted.weights_ - np.eye(k))
+    if calibrator.name == "vector-scaling":
+        slopes = slopes.diagonal()
+    np.testing.assert_allclose(slopes, 0, atol=1500 * 1e-6)
+    np.testing.assert_allclose(error.sum(axis=0) + calibrator.ridge * fitted.intercepts_, 0, atol=1500 * 1e-6)
+
+
 def test_vector_scaling_of_two_classes_is_platt():
     s, y = sample(2000)
     ours = VectorScalingCalibrator(ridge=1e-8).fit(np.column_stack([1 - s, s]), y)

@@ -16,6 +16,8 @@ from scoreprism._core.workers import limit_threads
 
 #: Weights up to which a fit takes Newton steps; and up to which it does so if it need not be tight.
 _DENSE, _FEW = 700, 150
+#: Products of pairs of weights and rows up to which a slope and a constant for each class are few as well.
+_FEW_PRODUCTS = 10**10
 #: Multiplications of one pass over the data from which threads gain more than they cost.
 _WORTH_THREADS = 10**8
 #: A slope (of the mean loss) below this is a minimum.
@@ -139,9 +141,12 @@ def fit_softmax(problem: SoftmaxProblem, near: SoftmaxFit | None = None, *, tigh
     met to about six digits of the loss.
     """
     size = problem.start.size
+    is_dense = size <= (_DENSE if tight else _FEW)
+    if problem.diagonal and tight and size**2 * problem.codes.size <= _FEW_PRODUCTS:
+        is_dense = True
     # OpenBLAS wakes all its threads for small systems too (scipy issue 22438)
     with limit_threads() if problem.is_small else nullcontext():
-        if size <= (_DENSE if tight else _FEW):
+        if is_dense:
             return _descend_newton(problem, near)
         return SoftmaxFit(_descend_scaled(problem, problem.start if near is None else near.theta, tight=tight))
 
