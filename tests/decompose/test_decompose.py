@@ -1012,3 +1012,25 @@ def test_a_reference_that_is_none_is_shown_by_eighty_characters():
         "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, interactions, boosting, or a classifier with "
         f"fit and predict_proba; got [{'0, ' * 26}0. For example 'auto'."
     )
+
+
+class _Weighed(LogisticRegression):
+    """Notes whether the weights of its fits differ from row to row."""
+
+    seen: list = []  # noqa: RUF012 - clones share it
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen.append(sample_weight is not None and np.ptp(sample_weight) > 0.0)
+        return super().fit(X, y, sample_weight)
+
+
+def test_weights_reach_the_last_step_of_nested_pipelines():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (rng.random(200) < 1 / (1 + np.exp(-X.sum(axis=1)))).astype(int)
+    inner = make_pipeline(StandardScaler(), _Weighed())
+    _Weighed.seen.clear()
+    weight = np.where(X[:, 1] > 0, 2.0, 1.0)
+    score = 1 / (1 + np.exp(-X[:, 0]))
+    decompose(y, score, X, sample_weight=weight, reference=make_pipeline(StandardScaler(), inner), cv=2, repeats=1)
+    assert _Weighed.seen == [True, True]

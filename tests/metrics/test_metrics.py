@@ -900,3 +900,12 @@ def test_a_far_score_does_not_change_a_narrow_neighbourhood():
     wide, narrow = (np.append(np.arange(1.0, 81.0) * 2.0**power, 0.5) for power in (-60, -1060))
     at_wide, at_narrow = (LocalRegression().fit_at(s, y, np.ones(81), s[:80]) for s in (wide, narrow))
     np.testing.assert_allclose(at_narrow, at_wide, atol=1e-12)
+
+
+def test_a_kernel_is_named_in_any_case():
+    """By definition: the same kernel, and not the other one."""
+    y, s = data_for("ici")
+    values = [
+        float(METRICS["ici"](y, s, smoother=LocalRegression(kernel=name))) for name in ("tricube", "Tricube", "uniform")
+    ]
+    assert values[0] == values[1] != values[2]
