@@ -305,6 +305,17 @@ def test_the_waterfall_ends_where_the_terms_end(law):
     assert sorted(display.interval_[0].get_xdata()) == expected
 
 
+def test_a_cut_waterfall_shows_a_small_term():
+    for seed in range(5):  # the last bar ends at 0 but for rounding, on either side
+        rng = np.random.default_rng(seed)
+        q = rng.uniform(0.05, 0.95, 2000)
+        found = decompose(rng.random(2000) < q, q, calibrator="platt", random_state=0)
+        whole, cut = found.plot(), found.plot(cut=True)
+        assert whole.ax_.get_xlim()[0] <= 0.0
+        assert cut.ax_.get_xlim()[0] > 0.8 * found.risk
+        assert ", from 0." in cut.ax_.get_xlabel()
+
+
 def test_the_waterfall_goes_up_where_a_term_is_subtracted(law):
     X, y, _ = law
     found = corp_decomposition(y, score(X, 2), loss="brier")

@@ -475,7 +475,7 @@ def test_frames_dicts_and_words():
         ({"n_bins": 0}, "n_bins must be a whole number of at least 1; got 0. Pass an integer."),
         ({"strategy": "even"}, "strategy must be one of quantile, uniform; got 'even'. Choose one of these."),
         ({"uniform": 1}, "uniform must be True or False; got 1. True asks for a band that holds at all scores at once."),
-        ({"n_jobs": 0}, "n_jobs must be a number of processes, −1 for all cores, or None; got 0. For example 2."),
+        ({"n_jobs": 0, "band": None}, "n_jobs must be a number of processes, −1 for all cores, or None; got 0. For example 2."),
     ],
 )  # fmt: skip
 def test_refusals(options, message):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.checks import parse_random_state, require_jobs
+from scoreprism._core.checks import parse_random_state
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._core.workers import run_all
 
@@ -38,7 +38,6 @@ def replicate(
     compute: Callable[[range], FloatArray], count: int, n_jobs: int | None, *, block: int = 16, what: str = "replicates"
 ) -> FloatArray:
     """Compute replicates 0, …, count − 1 in blocks, on threads or on joblib's workers."""
-    require_jobs(n_jobs)
     blocks = [range(start, min(start + block, count)) for start in range(0, count, block)]
     return np.concatenate(list(run_all(compute, blocks, n_jobs, what, threads=True)))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, refuse
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, refuse, require_jobs
 from scoreprism._core.frames import make_frame
 from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import ArrayLike, FloatArray
@@ -221,6 +221,7 @@ def reliability_curve(
     """
     chosen_method = parse_choice(method, METHODS, "method")
     count, kind = parse_count(n_bins, "n_bins", 1), parse_choice(strategy, STRATEGIES, "strategy")
+    require_jobs(n_jobs)
     request = BandRequest(
         kind="none" if band is None else parse_choice(band, BANDS, "band"),
         confidence_level=parse_confidence(confidence_level),

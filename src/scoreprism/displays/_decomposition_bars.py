@@ -423,7 +423,7 @@ def parse_bar(curve_kwargs: Any) -> dict[str, Any]:
 
 def _find_beginning(risk: float, edges: Sequence[float]) -> float:
     """Where the axis may begin so that short bars stay visible; 0 if none is dwarfed."""
-    positive = [edge for edge in edges if edge > 0.0]
+    positive = [edge for edge in edges if edge > 1e-9 * risk]  # the last bar ends at 0 but for rounding
     low, high = min(positive, default=0.0), max(positive, default=0.0)
     if low < 0.6 * risk:
         return 0.0

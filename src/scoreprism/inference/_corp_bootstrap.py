@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreprism._core.checks import parse_choice, parse_confidence, parse_count
+from scoreprism._core.checks import parse_choice, parse_confidence, parse_count, require_jobs
 from scoreprism._core.resampling import Streams, replicate
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector, clip_law, freeze
 from scoreprism._document.result import TermTable
@@ -169,6 +169,7 @@ def corp_bootstrap(
     >>> interval.low < result.terms["uncertainty"] < interval.high
     True
     """
+    require_jobs(n_jobs)
     sample = Sample.of(y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
     estimate = corp_decomposition(sample, loss=loss, clip=clip)
     count = parse_count(n_resamples, "n_resamples", 2)
