@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.simplex import FloatArray
-from scoreprism._core.workers import run_all
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.workers import count_workers, run_all
 from scoreprism._fitting.candidates import FittedScore, keep_from_certainty
 from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._fitting.fitted_laws import LevelFits
 from scoreprism._fitting.parse_learners import fit_foreign
-from scoreprism._learners.members import Task, find_mixing_weights, mix_laws, observed_probabilities, predict_foreign
+from scoreprism._learners.members import (
+    Task,
+    can_boost_ahead,
+    find_mixing_weights,
+    mix_laws,
+    observed_probabilities,
+    predict_foreign,
+)
 from scoreprism._sample.features import Encoder, Features, JoinedFeatures, join_blocks, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
@@ -122,23 +129,33 @@ def _fit_models(fit: ChainFit, level: LevelTask, base: FloatArray, number: int, 
     data, plan, known = fit.rows, fit.plan, level.known
     reference = level.reference or fit.reference
 
-    def fit_model(model: int) -> FloatArray:
+    def make_task(features: Features, model: int) -> Task:
         rows = plan.trains[model]
-        weight = None if data.weight is None else data.weight[rows]
+        return Task(features.part(rows), base[model][rows], data.codes[rows], _weigh(data, rows), data.k)
+
+    def fit_model(model: int) -> FloatArray:
         seed = (fit.seed, number, model, *([partition] if partition else []))
         if isinstance(known, JoinedFeatures):
-            fitted = fit_foreign(reference, known.rows(rows), data.codes[rows], weight, seed)
+            rows = plan.trains[model]
+            fitted = fit_foreign(reference, known.rows(rows), data.codes[rows], _weigh(data, rows), seed)
             return predict_foreign(fitted, known.all(), data.k, rows.size)
-        task = Task(known.part(rows), base[model][rows], data.codes[rows], weight, data.k)
+        task = tasks[model] if tasks else make_task(known, model)
         return np.stack(reference.fit_members(task, np.random.default_rng(seed))(known, base[model]))
 
+    count, tasks = len(plan.trains), []
+    if isinstance(known, Features) and count_workers(fit.n_jobs) == 1 and can_boost_ahead(known, count, data.k):
+        tasks = [make_task(known, model) for model in range(count)]
+        reference.boost_ahead(tasks)
     laws = list(run_all(fit_model, range(len(plan.trains)), fit.n_jobs, f"level {level.name}"))
     if isinstance(known, JoinedFeatures):
         return np.stack(laws)
     hits = np.stack([observed_probabilities(list(members), data.codes) for members in laws])
     out = np.empty(base.shape)
     for model, (rows, models) in enumerate(plan.mixing):
-        weight = None if data.weight is None else data.weight[rows]
-        share = find_mixing_weights(hits[models, :, rows].T, weight)
+        share = find_mixing_weights(hits[models, :, rows].T, _weigh(data, rows))
         out[model] = keep_from_certainty(mix_laws(laws[model], share), data, plan.trains[model])
     return out
+
+
+def _weigh(data: FitRows, rows: IntArray) -> FloatArray | None:
+    return None if data.weight is None else data.weight[rows]

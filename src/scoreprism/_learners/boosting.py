@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from scoreprism._core.numerics import FAR_BOOSTED, clipped_sigmoid, softmax
+from scoreprism._core.numerics import FAR_BOOSTED, clipped_sigmoid, row_blocks, softmax
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._sample.features import BINS, Codes, Features
 
 #: Codes 0 … BINS + 1.
 WIDTH = BINS + 2
 
-#: Rows times columns that are summed in one call.
-_TOGETHER = 1 << 16
+#: Rows times columns that are summed in one call, and of all fits that grow in step: beyond, calls cost little.
+_TOGETHER, _IN_STEP = 1 << 16, 1 << 17
 
 #: Minus the gradient (real part) and the curvature (imaginary part): one sum adds both.
 Slopes = NDArray[np.complex128]
@@ -40,31 +40,28 @@ class Growth:
     rows: int = 100_000
 
 
-@dataclass(frozen=True)
-class Tree:
-    """A tree of full depth: per level the feature and the largest code that goes left at each node; leaf values."""
+class Trees(NamedTuple):
+    """Trees of full depth: per level the feature and the largest code that goes left, (trees, nodes); leaf values."""
 
     features: tuple[IntArray, ...]
-    cuts: tuple[IntArray, ...]
+    cuts: tuple[Codes, ...]
     values: FloatArray
 
-    def __call__(self, codes: Codes) -> FloatArray:
-        node: Leaves = np.zeros(codes.shape[1], dtype=np.uint8)
-        for feature, cut in zip(self.features, self.cuts, strict=True):
-            node = _descend(codes, node, feature, cut)
-        return self.values.take(node)
+    @staticmethod
+    def join(parts: Sequence[Trees]) -> Trees:
+        """Trees of the same depth, one after the other."""
+        features, cuts, values = zip(*parts, strict=True)
+        return Trees(
+            tuple(np.concatenate(level) for level in zip(*features, strict=True)),
+            tuple(np.concatenate(level) for level in zip(*cuts, strict=True)),
+            np.concatenate(values),
+        )
 
-
-def _descend(codes: Codes, node: Leaves, feature: IntArray, cut: IntArray) -> Leaves:
-    """
-    The child of every row: comparisons of whole columns, node by node, are faster than a lookup for each row.
-
-    Cuts are plain integers, so that codes are compared as the bytes they are.
-    """
-    right: NDArray[np.bool_] = np.zeros(node.size, dtype=np.bool_)
-    for index, (column, end) in enumerate(zip(feature.tolist(), cut.tolist(), strict=True)):
-        right |= (node == index) & (codes[column] > end)
-    return (2 * node + right).astype(np.uint8, copy=False)
+    def some(self, rows: slice) -> Trees:
+        """Some of the trees."""
+        return Trees(
+            tuple(level[rows] for level in self.features), tuple(level[rows] for level in self.cuts), self.values[rows]
+        )
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def leaf_scores(slopes: Slopes, growth: Growth) -> FloatArray:
     return np.asarray(slopes.real**2 / (slopes.imag + growth.ridge))
 
 
-def _find_splits(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
+def _find_splits(sums: Slopes, growth: Growth) -> tuple[IntArray, Codes]:
     """The best column and cut of every node, from sums by node, column and code."""
     left = sums.cumsum(axis=2)
     whole, left = left[:, :, -1:], left[:, :, :-1]
@@ -114,38 +111,104 @@ def _find_splits(sums: Slopes, growth: Growth) -> tuple[IntArray, IntArray]:
     best = flat.argmax(axis=1)
     column, cut = np.divmod(best, WIDTH - 1)
     none = flat[np.arange(flat.shape[0]), best] <= 0.0
-    return column, np.where(none, WIDTH, cut)  # no gain: everything goes left
+    return column, np.where(none, WIDTH, cut).astype(np.uint8)  # no gain: everything goes left
 
 
-def _sum_children(cells: SortedRows, slopes: Slopes, node: Leaves, parents: Slopes) -> Slopes:
-    """Sums of the children: left children are summed, right ones are their parents minus these."""
-    out = np.empty((2 * parents.shape[0], *parents.shape[1:]), dtype=np.complex128)
-    for index, parent in enumerate(parents):
-        out[2 * index] = cells.sums(np.where(node == 2 * index, slopes, 0.0))
-        rest = parent - out[2 * index]
-        rest[np.abs(rest) <= 1e-12 * np.abs(parent)] = 0.0  # a cell without rows must not decide between equal cuts
-        out[2 * index + 1] = rest
-    return out
+@dataclass(frozen=True)
+class Lines:
+    """Rows of one fit, or of several side by side (one per fit and class): a tree grows in each of them at once."""
+
+    codes: Codes
+    cells: SortedRows
+    line: IntArray | None = None  # of every row, where there are several lines
+    count: int = 1
+
+    @staticmethod
+    def of(parts: Sequence[Codes], classes: int) -> Lines:
+        """The rows of several fits, once for each class: class by class, fit by fit."""
+        cells = [SortedRows.of(codes, WIDTH) for codes in parts]
+        count, p = len(parts) * classes, parts[0].shape[0]
+        if count == 1:
+            return Lines(parts[0], cells[0])
+        codes = np.concatenate(list(parts) * classes, axis=1)
+        sizes = np.array([part.shape[1] for part in parts] * classes)
+        runs, first, before = [], 0, 0
+        for number, (one, n) in enumerate(zip(cells * classes, sizes.tolist(), strict=True)):
+            for rows, starts, filled in one.parts:
+                runs.append((rows + first, starts + before, filled + number * p * WIDTH))
+                before += rows.size
+            first += n
+        rows, starts, filled = (np.concatenate(part) for part in zip(*runs, strict=True))
+        return Lines(codes, SortedRows(((rows, starts, filled),), count * p, WIDTH), _repeat(sizes), count)
+
+    def sums(self, slopes: Slopes) -> Slopes:
+        """Sums by line, column and code."""
+        return self.cells.sums(slopes).reshape(self.count, -1, WIDTH)
+
+    def number(self, node: Leaves, size: int) -> IntArray | Leaves:
+        """Nodes of all lines in one numbering, `size` to a line."""
+        return node if self.line is None else self.line * size + node
+
+    def descend(self, node: Leaves, feature: IntArray, cut: Codes) -> Leaves:
+        """The child of every row: comparisons of whole columns for one line, lookups for several short ones."""
+        if self.line is None:
+            return _descend(self.codes, node, feature, cut)
+        at = self.number(node, feature.shape[1])
+        n = node.size
+        right = self.codes.ravel().take(feature.ravel().take(at) * n + np.arange(n)) > cut.ravel().take(at)
+        return (2 * node + right).astype(np.uint8, copy=False)
+
+    def sum_children(self, slopes: Slopes, node: Leaves, parents: Slopes) -> Slopes:
+        """Sums of the children: left children are summed, right ones are their parents minus these."""
+        out = np.empty((self.count, 2 * parents.shape[1], *parents.shape[2:]), dtype=np.complex128)
+        for index in range(parents.shape[1]):
+            out[:, 2 * index] = self.sums(np.where(node == 2 * index, slopes, 0.0))
+            parent = parents[:, index]
+            rest = parent - out[:, 2 * index]
+            rest[np.abs(rest) <= 1e-12 * np.abs(parent)] = 0.0  # an empty cell must not decide between equal cuts
+            out[:, 2 * index + 1] = rest
+        return out
+
+    def grow(self, slopes: Slopes, growth: Growth) -> tuple[Trees, FloatArray]:
+        """A tree in each line that lowers its loss, and what it adds to each row."""
+        features: tuple[IntArray, ...] = ()
+        cuts: tuple[Codes, ...] = ()
+        node: Leaves = np.zeros(slopes.shape[0], dtype=np.uint8)
+        sums = self.sums(slopes)[:, None]
+        for level in range(growth.depth):
+            if level:
+                sums = self.sum_children(slopes, node, sums)
+            feature, cut = _find_splits(sums.reshape(-1, *sums.shape[2:]), growth)
+            feature, cut = feature.reshape(self.count, -1), cut.reshape(self.count, -1)
+            node = self.descend(node, feature, cut)
+            features, cuts = (*features, feature), (*cuts, cut)
+        size = 1 << growth.depth
+        leaf = self.number(node, size)
+        values = leaf_values(slopes, leaf, self.count * size, growth)
+        return Trees(features, cuts, values.reshape(self.count, size)), values.take(leaf)
 
 
-def grow(codes: Codes, cells: SortedRows, slopes: Slopes, growth: Growth) -> tuple[Tree, Leaves]:
-    """A tree that lowers the loss, and the leaf of every row."""
-    features: tuple[IntArray, ...] = ()
-    cuts: tuple[IntArray, ...] = ()
-    node: Leaves = np.zeros(slopes.shape[0], dtype=np.uint8)
-    sums = cells.sums(slopes)[None]
-    for level in range(growth.depth):
-        if level:
-            sums = _sum_children(cells, slopes, node, sums)
-        feature, cut = _find_splits(sums, growth)
-        node = _descend(codes, node, feature, cut)
-        features, cuts = (*features, feature), (*cuts, cut)
-    return Tree(features, cuts, leaf_values(slopes, node, 1 << growth.depth, growth)), node
+def _repeat(sizes: IntArray) -> IntArray:
+    return np.repeat(np.arange(sizes.size), sizes)
 
 
-def leaf_values(slopes: Slopes, node: Leaves, size: int, growth: Growth) -> FloatArray:
+def _descend(codes: Codes, node: Leaves, feature: IntArray, cut: Codes) -> Leaves:
+    """
+    The child of every row in each tree: (trees, n) from nodes of that shape, or of (n,) for one tree.
+
+    Comparisons of whole columns, node by node, are faster than a lookup for each row; codes and cuts are bytes.
+    """
+    right: NDArray[np.bool_] = np.zeros(node.shape, dtype=np.bool_)
+    for index in range(feature.shape[1]):
+        columns = codes[feature[:, index]] if node.ndim == 2 else codes[feature[0, index]]
+        beyond = columns > (cut[:, index, None] if node.ndim == 2 else cut[0, index])
+        right |= beyond if feature.shape[1] == 1 else (node == index) & beyond
+    return (2 * node + right).astype(np.uint8, copy=False)
+
+
+def leaf_values(slopes: Slopes, leaf: NDArray[Any], size: int, growth: Growth) -> FloatArray:
     """Newton steps of the leaves, shrunken."""
-    top, bottom = np.bincount(node, slopes.real, size), np.bincount(node, slopes.imag, size)
+    top, bottom = np.bincount(leaf, slopes.real, size), np.bincount(leaf, slopes.imag, size)
     return np.asarray(growth.rate * top / (bottom + growth.ridge))
 
 
@@ -181,18 +244,34 @@ class Boosted:
     """Boosted trees, which are added to a start on the logit scale."""
 
     recoding: Recoding
-    trees: tuple[tuple[Tree, ...], ...]  # stage by stage, one tree per class (one for two classes)
+    stages: tuple[Trees, ...]  # one tree per class each (one for two classes)
 
     def staged(self, features: Features, start: FloatArray, stages: tuple[int, ...]) -> Iterator[FloatArray]:
         """η of the rows after each of `stages`, or after all trees where there are fewer."""
-        codes = self.recoding(features.codes)
         eta = np.array(start)
-        for stage in range(1, stages[-1] + 1):
-            if stage <= len(self.trees):
-                for tree, line in zip(self.trees[stage - 1], _view_lines(eta), strict=True):
-                    np.add(line, tree(codes), out=line)
-            if stage in stages:
-                yield eta.copy()
+        first = 0
+        for last in stages:
+            some = self.stages[first:last]
+            if some:
+                self._add(Trees.join(some), features.codes, eta)
+            yield eta.copy()
+            first = last
+
+    def _add(self, trees: Trees, codes: Codes, eta: FloatArray) -> None:
+        """Add trees to η in their order, all of them at once on a block of rows."""
+        size = trees.values.shape[1]
+        place = np.arange(trees.values.shape[0])[:, None] * size
+        k = 1 if eta.ndim == 1 else eta.shape[1]
+        for rows in row_blocks(eta.shape[0], trees.values.shape[0]):
+            some = self.recoding(codes[:, rows])
+            node: Leaves = np.zeros((trees.values.shape[0], some.shape[1]), dtype=np.uint8)
+            for feature, cut in zip(trees.features, trees.cuts, strict=True):
+                node = _descend(some, node, feature, cut)
+            steps = trees.values.ravel().take(node + place).reshape(-1, k, some.shape[1])
+            part = eta[rows].T.copy()
+            for step in steps:
+                part += step if eta.ndim == 2 else step[0]
+            eta[rows] = part.T
 
 
 def _view_lines(eta: FloatArray) -> list[FloatArray]:
@@ -214,13 +293,11 @@ def all_slopes(eta: FloatArray, hit: FloatArray, weight: FloatArray) -> Slopes:
     return out
 
 
-#: From slopes to a tree and the leaf of every row.
-Grower = Callable[[Slopes], tuple[Tree, FloatArray]]
+#: From slopes to a tree, alone in its line, and what it adds to every row.
+Grower = Callable[[Slopes], tuple[Trees, FloatArray]]
 
 
-def newton(
-    start: FloatArray, hit: FloatArray, weight: FloatArray, growers: Iterable[Grower]
-) -> tuple[tuple[Tree, ...], ...]:
+def newton(start: FloatArray, hit: FloatArray, weight: FloatArray, growers: Iterable[Grower]) -> tuple[Trees, ...]:
     """
     Newton boosting of the log loss from `start`, a stage for each grower: it gives a tree and what it adds to η.
 
@@ -233,43 +310,78 @@ def newton(
             tree, step = grower(slopes)
             np.add(line, step, out=line)
             trees.append(tree)
-        stages.append(tuple(trees))
+        stages.append(Trees.join(trees))
     return tuple(stages)
 
 
-def boost(
-    features: Features,
-    start: FloatArray,
-    hit: FloatArray,
-    weight: FloatArray,
-    growth: Growth,
-    rng: np.random.Generator,
-) -> Boosted:
-    """Boosting with trees on all columns, or on some that are drawn for each stage where they are many."""
-    recoding = Recoding.fit(features, all_slopes(start, hit, weight)[-1], growth.ridge)
-    codes = recoding(features.codes)
-    return Boosted(recoding, newton(start, hit, weight, _make_growers(codes, growth, rng)))
+class Fit(NamedTuple):
+    """What is boosted: features, η to start from, outcomes in its shape, weights."""
+
+    features: Features
+    start: FloatArray
+    hit: FloatArray
+    weight: FloatArray
+
+
+def boost(fits: Sequence[Fit], growth: Growth, rng: np.random.Generator) -> list[Boosted]:
+    """
+    Boosting with trees on all columns, or on some that are drawn for each stage where they are many.
+
+    Small fits of the same columns grow in step, which changes nothing but the number of calls.
+    """
+    recodings = [Recoding.fit(one.features, all_slopes(*one[1:])[-1], growth.ridge) for one in fits]
+    all_codes = [recoding(one.features.codes) for recoding, one in zip(recodings, fits, strict=True)]
+    if can_grow_in_step([codes.shape for codes in all_codes], 1 if fits[0].start.ndim == 1 else fits[0].start.shape[1]):
+        by_fit = _boost_in_step(fits, all_codes, growth)
+    else:
+        by_fit = [
+            newton(*one[1:], _make_growers(codes, growth, rng)) for one, codes in zip(fits, all_codes, strict=True)
+        ]
+    return [Boosted(recoding, stages) for recoding, stages in zip(recodings, by_fit, strict=True)]
+
+
+def can_grow_in_step(shapes: Sequence[tuple[int, ...]], classes: int) -> bool:
+    """Whether fits of so many columns and rows are small enough; only then is nothing drawn, too."""
+    return shapes[0][0] <= Growth.columns and sum(p * n for p, n in shapes) * classes <= _IN_STEP
+
+
+def _boost_in_step(fits: Sequence[Fit], all_codes: Sequence[Codes], growth: Growth) -> list[tuple[Trees, ...]]:
+    """Newton boosting of several fits at once, with the numbers that `newton` gives for each."""
+    eta, hit, weight = (np.concatenate(part) for part in zip(*(one[1:] for one in fits), strict=True))
+    classes = 1 if eta.ndim == 1 else eta.shape[1]
+    lines, stages = Lines.of(all_codes, classes), []
+    for _ in range(growth.stages):
+        trees, step = lines.grow(all_slopes(eta, hit, weight).ravel(), growth)
+        eta += step if classes == 1 else step.reshape(classes, -1).T
+        stages.append(trees)
+    own = [slice(m, None, len(fits)) for m in range(len(fits))]
+    return [tuple(trees.some(rows) for trees in stages) for rows in own]
 
 
 def _make_growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Iterator[Grower]:
     p, n = codes.shape
     all_columns, all_rows = p <= growth.columns, n <= 2 * growth.rows
-    whole = SortedRows.of(codes, WIDTH) if all_columns and all_rows else None
+    whole = Lines.of([codes], 1) if all_columns and all_rows else None
     for _ in range(growth.stages):
+        if whole is not None:
+            yield partial(whole.grow, growth=growth)
+            continue
         columns = np.arange(p) if all_columns else np.sort(rng.permutation(p)[: growth.columns])
         rows = slice(None) if all_rows else rng.integers(0, n, growth.rows)
-        sampled = codes if whole is not None else codes[columns][:, rows]
-        cells = SortedRows.of(sampled, WIDTH) if whole is None else whole
-        yield partial(_grow_on, codes, columns, rows, sampled, cells, growth)
+        yield partial(_grow_on, codes, columns, rows, growth)
 
 
-def _grow_on(
-    codes: Codes, columns: IntArray, rows: Any, sampled: Codes, cells: SortedRows, growth: Growth, slopes: Slopes
-) -> tuple[Tree, FloatArray]:
-    """A tree grown on some columns of some rows (`sampled`, sorted in `cells`), and what it adds to all rows."""
-    tree, leaf = grow(sampled, cells, slopes[rows], growth)
-    tree = replace(tree, features=tuple(columns[feature] for feature in tree.features))
-    return tree, tree.values.take(leaf) if isinstance(rows, slice) else tree(codes)
+def _grow_on(codes: Codes, columns: IntArray, rows: Any, growth: Growth, slopes: Slopes) -> tuple[Trees, FloatArray]:
+    """A tree grown on some columns of some rows, and what it adds to all rows."""
+    sampled = codes[columns][:, rows]
+    trees, step = Lines.of([sampled], 1).grow(slopes[rows], growth)
+    trees = trees._replace(features=tuple(columns[feature] for feature in trees.features))
+    if isinstance(rows, slice):
+        return trees, step
+    node: Leaves = np.zeros(codes.shape[1], dtype=np.uint8)
+    for feature, cut in zip(trees.features, trees.cuts, strict=True):
+        node = _descend(codes, node, feature, cut)
+    return trees, trees.values[0].take(node)
 
 
 #: Groups of a column, of about equal size, when pairs are looked for.
@@ -413,7 +525,7 @@ def _make_quadrants(codes: Codes, growth: Growth) -> Grower:
     joint = codes[::2].astype(np.int16) * _SIDE + codes[1::2]
     cells = SortedRows.of(joint, _SIDE**2)
 
-    def grow(slopes: Slopes) -> tuple[Tree, FloatArray]:
+    def grow(slopes: Slopes) -> tuple[Trees, FloatArray]:
         below = cells.sums(slopes).reshape(-1, _SIDE, _SIDE).cumsum(axis=1).cumsum(axis=2)
         low, left, under, whole = below[:, :-1, :-1], below[:, :-1, -1:], below[:, -1:, :-1], below[:, -1:, -1:]
         leaves = np.stack([low, left - low, under - low, whole - left - under + low])
@@ -425,7 +537,8 @@ def _make_quadrants(codes: Codes, growth: Growth) -> Grower:
             first = second = np.intp(_SIDE)  # no gain: everything goes left
         node: Leaves = 2 * (codes[2 * pair] > first).astype(np.uint8) + (codes[2 * pair + 1] > second)
         values = leaf_values(slopes, node, 4, growth)
-        columns = (np.array([2 * pair]), np.full(2, 2 * pair + 1))
-        return Tree(columns, (np.array([first]), np.full(2, second)), values), values[node]
+        columns = (np.array([[2 * pair]]), np.full((1, 2), 2 * pair + 1))
+        cuts = (np.full((1, 1), first, dtype=np.uint8), np.full((1, 2), second, dtype=np.uint8))
+        return Trees(columns, cuts, values[None]), values[node]
 
     return grow

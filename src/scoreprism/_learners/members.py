@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from scoreprism._core.numerics import EDGE, law_logits, law_of_logits
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, clip_law, one_hot, pick
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import SoftmaxProblem, fit_softmax
-from scoreprism._learners.boosting import Boosted, Growth, boost, boost_pairs
+from scoreprism._learners.boosting import Boosted, Fit, Growth, boost, boost_pairs, can_grow_in_step
 from scoreprism._sample.features import Features
 from scoreprism._sample.parse_scores import count_rows, parse_prediction
 from scoreprism.exceptions import ScoreprismError
@@ -37,7 +37,7 @@ class Task:
     codes: IntArray
     weight: FloatArray | None
     k: int
-    kept: dict[str, Boosted] = field(default_factory=dict, repr=False)  # fits that several members build on
+    kept: dict[str, Boosted] = field(default_factory=dict, repr=False)  # by start: fits that members build on
 
     @cached_property
     def eta(self) -> FloatArray:
@@ -53,6 +53,19 @@ class Task:
     def hit(self) -> FloatArray:
         """Outcomes in the shape of η."""
         return self.codes.astype(np.float64) if self.k == 2 else one_hot(self.codes, self.k)
+
+    @cached_property
+    def rate(self) -> FloatArray:
+        """The share of each class on the scale of η, in its shape."""
+        share = law_logits(np.average(one_hot(self.codes, self.k), axis=0, weights=self.weight)[None])
+        start = share[:, 1] - share[:, 0] if self.k == 2 else share
+        return np.broadcast_to(start, self.eta.shape)
+
+    def boosted(self, start: str, rng: np.random.Generator) -> Boosted:
+        """Boosting from "eta" or from "rate", fitted when first asked for."""
+        if start not in self.kept:
+            boost_all([self], start, rng)
+        return self.kept[start]
 
     def some(self, rng: np.random.Generator) -> Task:
         """At most `_ROWS` of the rows."""
@@ -119,19 +132,35 @@ def polynomial(task: Task, rng: np.random.Generator) -> Fitted:
     return _regress(columns, task, rng)
 
 
-def _boost_from_offset(task: Task, rng: np.random.Generator) -> Boosted:
-    """Small boosting started at logit Ĉ: fitted once, for all members that build on it."""
-    if "offset" not in task.kept:
-        growth = Growth(stages=_OFFSET_STAGES[-1], depth=2)
-        task.kept["offset"] = boost(task.features, task.eta, task.hit, task.mass, growth, rng)
-    return task.kept["offset"]
+#: Small boosting by what it starts from: the law below, or the share of each class.
+_GROWTH = {"eta": Growth(stages=_OFFSET_STAGES[-1], depth=2), "rate": Growth(stages=80, depth=3)}
+
+
+def boost_all(tasks: Sequence[Task], start: str, rng: np.random.Generator) -> None:
+    """Fit the boosting of one task, or of several that are small, for all members that build on it."""
+    fits = [Fit(task.features, getattr(task, start), task.hit, task.mass) for task in tasks]
+    for task, fitted in zip(tasks, boost(fits, _GROWTH[start], rng), strict=True):
+        task.kept[start] = fitted
+
+
+def can_boost_ahead(features: Features, count: int, k: int) -> bool:
+    """Whether `count` tasks with at most these rows are so small that boosting is fitted for all of them at once."""
+    return k <= _BOOSTED_CLASSES and can_grow_in_step([features.codes.shape] * count, 1 if k == 2 else k)
+
+
+def boost_ahead(tasks: Sequence[Task], names: Collection[str]) -> None:
+    """Fit what these members boost, for all tasks at once: each gets the numbers that it would get alone."""
+    rng = np.random.default_rng(0)  # nothing is drawn for small tasks
+    for start, users in (("eta", ("offset-boosting", "interactions")), ("rate", ("boosting",))):
+        if any(name in names for name in users):
+            boost_all(tasks, start, rng)
 
 
 def offset_boosting(task: Task, rng: np.random.Generator) -> Fitted:
     """Small boosting started at logit Ĉ, early and late."""
     if task.k > _BOOSTED_CLASSES:
         return calibrated(task, rng)
-    fitted = _boost_from_offset(task, rng)
+    fitted = task.boosted("eta", rng)
     return lambda features, base: [
         law_of_logits(eta) for eta in fitted.staged(features, law_logits(base), _OFFSET_STAGES)
     ]
@@ -141,7 +170,7 @@ def interactions(task: Task, rng: np.random.Generator) -> Fitted:
     """Offset boosting, early and late, continued on pairs of columns whose interaction shows: xor, for example."""
     if task.k > _BOOSTED_CLASSES:
         return calibrated(task, rng)
-    first = _boost_from_offset(task, rng)
+    first = task.boosted("eta", rng)
     some, growth = task.some(rng), Growth(stages=_PAIR_STAGES)
     starts = first.staged(some.features, some.eta, _OFFSET_STAGES)
     crossed = [boost_pairs(some.features, start, some.hit, some.mass, growth) for start in starts]
@@ -158,14 +187,10 @@ def boosting(task: Task, rng: np.random.Generator) -> Fitted:
     """Small boosting from the base rate, with the score among the features."""
     if task.k > _BOOSTED_CLASSES:
         return calibrated(task, rng)
-    share = law_logits(np.average(one_hot(task.codes, task.k), axis=0, weights=task.weight)[None])
-    start = share[:, 1] - share[:, 0] if task.k == 2 else share
-    stages = 80
-    growth = Growth(stages=stages, depth=3)
-    fitted = boost(task.features, np.broadcast_to(start, task.eta.shape), task.hit, task.mass, growth, rng)
+    fitted, rate, stages = task.boosted("rate", rng), task.rate[:1], (_GROWTH["rate"].stages,)
 
     def predict(features: Features, base: FloatArray) -> list[FloatArray]:
-        return [law_of_logits(eta) for eta in fitted.staged(features, np.broadcast_to(start, base.shape), (stages,))]
+        return [law_of_logits(eta) for eta in fitted.staged(features, np.broadcast_to(rate, base.shape), stages)]
 
     return predict
 

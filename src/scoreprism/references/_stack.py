@@ -13,7 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from scoreprism._core.checks import parse_choice, parse_law, parse_weights, refuse, require_rows
 from scoreprism._core.labels import code_labels, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes
-from scoreprism._learners.members import MEMBERS, Fitted, Task, find_mixing_weights, mix_laws, observed_probabilities
+from scoreprism._learners.members import (
+    MEMBERS,
+    Fitted,
+    Task,
+    boost_ahead,
+    find_mixing_weights,
+    mix_laws,
+    observed_probabilities,
+)
 from scoreprism._sample.features import Encoder, Features, parse_features, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import Split, make_folds
@@ -73,6 +81,10 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not names:
             refuse("`members` must name at least one learner", "none", f"Choose among {', '.join(MEMBERS)}.")
         return names
+
+    def boost_ahead(self, tasks: Sequence[Task]) -> None:
+        """Fit what the members of several small tasks boost, all at once: see `can_boost_ahead`."""
+        boost_ahead(tasks, self._names())
 
     def fit_members(self, task: Task, rng: np.random.Generator) -> Predict:
         """
