@@ -21,9 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import scoreprism
-from scoreprism.cli._column_roles import ReadOptions
-from scoreprism.cli._read_sample import read_sample, read_table
 from scoreprism.exceptions import InputError
+from tests.cli.reading import ReadOptions, read_sample, read_table
 
 YS = ReadOptions(target="y", scores=("s",))
 DELIMITERS = (",", ";", "\t", "|")

@@ -19,9 +19,8 @@ import pytest
 from scoreprism import scale
 from scoreprism._core import parquet_pages
 from scoreprism.cli import _demo, _sources
-from scoreprism.cli import _read_sample as reading
-from scoreprism.cli._column_roles import ReadOptions
 from scoreprism.exceptions import DoubtfulFileWarning, InputError
+from tests.cli.reading import ReadOptions, read_sample, read_table
 from tests.cli.test_cli import call
 
 #: What names an argument of Python: a word with an underscore, or one before an equals sign.
@@ -120,7 +119,7 @@ def test_stdin_gzip_and_apply_tell_too(here):
 )
 def test_when_a_last_line_is_doubted(here, records, doubt):
     Path("a.csv").write_bytes(b"y,s\n" + records.encode())
-    found = reading.read_table("a.csv", ReadOptions(scores=("s",)))
+    found = read_table("a.csv", ReadOptions(scores=("s",)))
     told = f"{doubt[:1].upper()}{doubt[1:]}: is the file complete?"
     assert found.notes == ((told,) if doubt else ())
     # at scale only the tail of the file is read, and the words are the same
@@ -134,7 +133,7 @@ def test_the_shortest_record_is_found_anywhere(here):
     lines = ["y,s", *(f"1,0.{i:03d}" for i in range(100, 200)), "0,0.5", *(f"1,0.{i:03d}" for i in range(100, 200))]
     for last, doubted in (("1,0.5", False), ("1,0.", True)):
         Path("a.csv").write_text("\n".join([*lines, last]))
-        found = reading.read_table("a.csv", ReadOptions(scores=("s",)))
+        found = read_table("a.csv", ReadOptions(scores=("s",)))
         assert bool(found.notes) is doubted, last
 
 
@@ -145,7 +144,7 @@ def test_complete_files_without_a_line_end_are_rarely_doubted(here):
     for _ in range(300):
         values = np.round(rng.random(50), 4)
         Path("a.csv").write_text("\n".join(["y,s", *(f"{i % 2},{value}" for i, value in enumerate(values))]))
-        doubted += bool(reading.read_table("a.csv", ReadOptions(scores=("s",))).notes)
+        doubted += bool(read_table("a.csv", ReadOptions(scores=("s",))).notes)
     assert doubted <= 300 * 2 / 50 + 4 * np.sqrt(300 * 2 / 50)
 
 
@@ -161,7 +160,7 @@ def test_a_file_that_changes_while_it_is_read(here, monkeypatch):
 
     monkeypatch.setattr(_sources, "_read_all", slow)
     size = Path("a.csv").stat().st_size
-    found = reading.read_sample("a.csv", ReadOptions("y", ("p",), as_given=True))
+    found = read_sample("a.csv", ReadOptions("y", ("p",), as_given=True))
     sizes = f"{size:,} bytes at first, {size:,} read, {size + 6:,} at the end"
     assert found.doubts == (f"The file changed while it was read, {sizes}: is the file complete?",)
 
@@ -172,12 +171,12 @@ def test_an_arrow_stream_without_its_end(here):
     frame.write_ipc_stream(whole)
     how = ReadOptions("y", ("p",), as_given=True)
     Path("a.arrow").write_bytes(whole.getvalue())
-    assert reading.read_sample("a.arrow", how).doubts == ()
+    assert read_sample("a.arrow", how).doubts == ()
     Path("a.arrow").write_bytes(whole.getvalue()[:-8])  # the mark is eight bytes (Arrow's format, IPC streaming)
     told = ("The Arrow stream has no end marker: is the file complete?",)
-    assert reading.read_sample("a.arrow", how).doubts == told
+    assert read_sample("a.arrow", how).doubts == told
     with pytest.raises(InputError, match="with --strict a file must be complete beyond doubt"):
-        reading.read_sample("a.arrow", replace(how, strict=True))
+        read_sample("a.arrow", replace(how, strict=True))
 
 
 def test_cut_off_files_at_scale(here):
@@ -229,7 +228,7 @@ def test_a_flipped_bit_is_refused(parquet):
     message = call("test", "packed.parquet.gz", *ONE, code=2).stderr
     assert message == f"error: {WRONG.format(name='packed.parquet.gz')}\n"
     # only columns that are used are looked at
-    others = reading.read_sample("bad.parquet", ReadOptions("y", ("other",)))
+    others = read_sample("bad.parquet", ReadOptions("y", ("other",)))
     assert others.origin.details["checksums"] == "verified, 6 pages"
 
 
@@ -260,7 +259,7 @@ def test_every_page_that_pyarrow_verifies_is_verified(parquet, how):
     words = [None if i % 9 == 0 else f"word {i % 13}" * 3 for i in range(300)]
     table = pa.table({"p": rng.random(300), "w": words, "l": [[1.5, 2.0]] * 300})
     parquet.write_table(table, "a.parquet", write_page_checksum=True, **how)
-    found = reading.read_table("a.parquet", ReadOptions(scores=("p",))).origin.details["checksums"]
+    found = read_table("a.parquet", ReadOptions(scores=("p",))).origin.details["checksums"]
     assert int(re.fullmatch(r"verified, (\d+) pages", found)[1]) >= table.num_columns  # and none is without
     content = Path("a.parquet").read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
@@ -430,7 +429,7 @@ def test_models_at_scale(models):
 
 
 def read_features(file, *scores, **more):
-    found = reading.read_sample(file, ReadOptions("y", scores, all_features=True, as_given=True, **more))
+    found = read_sample(file, ReadOptions("y", scores, all_features=True, as_given=True, **more))
     return found.sample.X.columns, found.notes
 
 
@@ -487,11 +486,11 @@ def test_a_feature_in_the_unit_interval_that_the_score_lacks_is_kept(here):
 
 def test_explicit_features_that_are_scores(models):
     roles = ReadOptions("y", ("p_bold", "p_true"), features=("p_true", "x0"))
-    found = reading.read_sample(models, roles)
+    found = read_sample(models, roles)
     assert found.sample.X.columns == ["x0"]
     assert found.notes == ("'p_true' is a score, not a feature.",)
     with pytest.raises(InputError) as error:
-        reading.read_sample(models, ReadOptions("y", ("p_bold",), features=("p_bold",)))
+        read_sample(models, ReadOptions("y", ("p_bold",), features=("p_bold",)))
     assert str(error.value) == (
         "features must not all be scores; got 'p_bold'. Name other columns in --features, or leave it out."
     )

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from scoreprism import Chain, FiniteModel, Level, compare, corp_decomposition, decompose, decompose_by
 from scoreprism.datasets import CopulaLaw
-from scoreprism.exceptions import InputError, OverfitWarning
+from scoreprism.exceptions import InfiniteLossWarning, InputError, OverfitWarning
 from tests.findings import amount, select
 
 
@@ -352,3 +352,16 @@ def test_what_is_wrong_in_one_segment_is_refused_not_skipped(name, value, messag
     with pytest.raises(InputError) as caught:
         decompose_by(y, s, segments=np.arange(60) % 2, calibrator="platt", random_state=0, **{name: column})
     assert str(caught.value) == message
+
+
+def test_a_segment_without_a_p_value_does_not_count():
+    """An outcome that was given probability 0 has an infinite loss, and no test: Holm adjusts the other two."""
+    rng = np.random.default_rng(0)
+    p, segment = rng.uniform(0.05, 0.95, 900), np.repeat(["a", "b", "c"], 300)
+    y = rng.random(900) < np.where(segment == "a", p**1.5, p)
+    p[-1], y[-1] = 0.0, True
+    with pytest.warns(InfiniteLossWarning):
+        by = decompose_by(y, p, segments=segment, random_state=0).pvalues()
+    without = decompose_by(y[:600], p[:600], segments=segment[:600], random_state=0).pvalues()
+    assert np.isnan(by.pop("c"))
+    assert by == without

@@ -23,7 +23,6 @@ from reproduction.german import judge_number
 from reproduction.members import GLM, run_protocol, take_values
 from reproduction.statements import select
 from scoreprism import decompose
-from scoreprism._kernels.holm import holm
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.exceptions import DoubleUseWarning, InfiniteLossWarning, InputError
 from scoreprism.losses import get_loss
@@ -601,10 +600,6 @@ def test_p_values_are_adjusted_by_holm():
         raw, adjusted = ([getattr(found[m], key) for m in list(columns)[1:]] for key in (name, f"{name}_holm"))
         assert adjusted == pytest.approx(by_definition(raw))
         assert max(adjusted) == 1.0 > max(raw)
-
-
-def test_tests_without_a_p_value_do_not_count():
-    assert holm([0.01, np.nan, 0.04]) == pytest.approx([0.02, np.nan, 0.04], nan_ok=True)
 
 
 def signed_rank(delta):
