@@ -136,7 +136,9 @@ def test_one_tree_is_the_best_split_by_hand():
     features = features_of(x[:, None])
     growth = boosting.Growth(stages=1, rate=1.0, depth=1, ridge=1e-12, leaf=0.0)
     start = np.full(200, np.log(0.3 / 0.7))
-    (fitted,) = boosting.boost([boosting.Fit(features, start, y, np.ones(200))], growth, np.random.default_rng(0))
+    (fitted,) = boosting.boost(
+        [boosting.BoostingFit(features, start, y, np.ones(200))], growth, np.random.default_rng(0)
+    )
     eta = next(iter(fitted.staged(features, start, (1,))))
     gains = [sum(((y - 0.3)[side].sum()) ** 2 / (0.21 * side.sum()) for side in (x <= c, x > c)) for c in range(7)]
     cut = int(np.argmax(gains))
@@ -150,7 +152,7 @@ def test_boosting_lowers_the_loss_stage_by_stage():
     y = (rng.random(500) < expit(4 * (X[:, 0] > 0.5) - 2)).astype(float)
     features, start = features_of(X), np.zeros(500)
     (fitted,) = boosting.boost(
-        [boosting.Fit(features, start, y, np.ones(500))], boosting.Growth(stages=20), np.random.default_rng(0)
+        [boosting.BoostingFit(features, start, y, np.ones(500))], boosting.Growth(stages=20), np.random.default_rng(0)
     )
     losses = [np.mean(np.logaddexp(0, eta) - y * eta) for eta in fitted.staged(features, start, tuple(range(1, 21)))]
     assert (np.diff([np.log(2), *losses]) < 0).all()
@@ -163,7 +165,7 @@ def test_categories_are_split_by_what_they_mean():
     y = np.isin(word, list("aceg")).astype(float)
     features = features_of(word[:, None])
     growth = boosting.Growth(stages=1, rate=1.0, depth=1, ridge=1e-12, leaf=0.0)
-    (fitted,) = boosting.boost([boosting.Fit(features, np.zeros(2000), y, np.ones(2000))], growth, rng)
+    (fitted,) = boosting.boost([boosting.BoostingFit(features, np.zeros(2000), y, np.ones(2000))], growth, rng)
     eta = next(iter(fitted.staged(features, np.zeros(2000), (1,))))
     assert np.array_equal(eta > 0, y == 1)
 
@@ -177,7 +179,7 @@ def test_fits_that_grow_in_step_are_those_of_each_alone(k, monkeypatch):
         X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.integers(0, 4, n), "c": rng.choice(list("abcde"), n)})
         codes = rng.integers(0, k, n)
         hit = codes.astype(float) if k == 2 else np.eye(k)[codes]
-        fits.append(boosting.Fit(features_of(X), 0.3 * rng.normal(size=hit.shape), hit, rng.random(n)))
+        fits.append(boosting.BoostingFit(features_of(X), 0.3 * rng.normal(size=hit.shape), hit, rng.random(n)))
     together = boosting.boost(fits, growth, rng)
     monkeypatch.setattr("scoreprism._learners.boosting._IN_STEP", 0)
     for fit, one, other in zip(fits, together, boosting.boost(fits, growth, rng), strict=True):

@@ -115,7 +115,7 @@ def _find_splits(sums: Slopes, growth: Growth) -> tuple[IntArray, Codes]:
 
 
 @dataclass(frozen=True)
-class Lines:
+class GrowthLines:
     """Rows of one fit, or of several side by side (one per fit and class): a tree grows in each of them at once."""
 
     codes: Codes
@@ -124,12 +124,12 @@ class Lines:
     count: int = 1
 
     @staticmethod
-    def of(parts: Sequence[Codes], classes: int) -> Lines:
+    def of(parts: Sequence[Codes], classes: int) -> GrowthLines:
         """The rows of several fits, once for each class: class by class, fit by fit."""
         cells = [SortedRows.of(codes, WIDTH) for codes in parts]
         count, p = len(parts) * classes, parts[0].shape[0]
         if count == 1:
-            return Lines(parts[0], cells[0])
+            return GrowthLines(parts[0], cells[0])
         codes = np.concatenate(list(parts) * classes, axis=1)
         sizes = np.array([part.shape[1] for part in parts] * classes)
         runs, first, before = [], 0, 0
@@ -139,7 +139,7 @@ class Lines:
                 before += rows.size
             first += n
         rows, starts, filled = (np.concatenate(part) for part in zip(*runs, strict=True))
-        return Lines(codes, SortedRows(((rows, starts, filled),), count * p, WIDTH), _repeat(sizes), count)
+        return GrowthLines(codes, SortedRows(((rows, starts, filled),), count * p, WIDTH), _repeat(sizes), count)
 
     def sums(self, slopes: Slopes) -> Slopes:
         """Sums by line, column and code."""
@@ -314,7 +314,7 @@ def newton(start: FloatArray, hit: FloatArray, weight: FloatArray, growers: Iter
     return tuple(stages)
 
 
-class Fit(NamedTuple):
+class BoostingFit(NamedTuple):
     """What is boosted: features, η to start from, outcomes in its shape, weights."""
 
     features: Features
@@ -323,7 +323,7 @@ class Fit(NamedTuple):
     weight: FloatArray
 
 
-def boost(fits: Sequence[Fit], growth: Growth, rng: np.random.Generator) -> list[Boosted]:
+def boost(fits: Sequence[BoostingFit], growth: Growth, rng: np.random.Generator) -> list[Boosted]:
     """
     Boosting with trees on all columns, or on some that are drawn for each stage where they are many.
 
@@ -345,11 +345,11 @@ def can_grow_in_step(shapes: Sequence[tuple[int, ...]], classes: int) -> bool:
     return shapes[0][0] <= Growth.columns and sum(p * n for p, n in shapes) * classes <= _IN_STEP
 
 
-def _boost_in_step(fits: Sequence[Fit], all_codes: Sequence[Codes], growth: Growth) -> list[tuple[Trees, ...]]:
+def _boost_in_step(fits: Sequence[BoostingFit], all_codes: Sequence[Codes], growth: Growth) -> list[tuple[Trees, ...]]:
     """Newton boosting of several fits at once, with the numbers that `newton` gives for each."""
     eta, hit, weight = (np.concatenate(part) for part in zip(*(one[1:] for one in fits), strict=True))
     classes = 1 if eta.ndim == 1 else eta.shape[1]
-    lines, stages = Lines.of(all_codes, classes), []
+    lines, stages = GrowthLines.of(all_codes, classes), []
     for _ in range(growth.stages):
         trees, step = lines.grow(all_slopes(eta, hit, weight).ravel(), growth)
         eta += step if classes == 1 else step.reshape(classes, -1).T
@@ -361,7 +361,7 @@ def _boost_in_step(fits: Sequence[Fit], all_codes: Sequence[Codes], growth: Grow
 def _make_growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Iterator[Grower]:
     p, n = codes.shape
     all_columns, all_rows = p <= growth.columns, n <= 2 * growth.rows
-    whole = Lines.of([codes], 1) if all_columns and all_rows else None
+    whole = GrowthLines.of([codes], 1) if all_columns and all_rows else None
     for _ in range(growth.stages):
         if whole is not None:
             yield partial(whole.grow, growth=growth)
@@ -374,7 +374,7 @@ def _make_growers(codes: Codes, growth: Growth, rng: np.random.Generator) -> Ite
 def _grow_on(codes: Codes, columns: IntArray, rows: Any, growth: Growth, slopes: Slopes) -> tuple[Trees, FloatArray]:
     """A tree grown on some columns of some rows, and what it adds to all rows."""
     sampled = codes[columns][:, rows]
-    trees, step = Lines.of([sampled], 1).grow(slopes[rows], growth)
+    trees, step = GrowthLines.of([sampled], 1).grow(slopes[rows], growth)
     trees = trees._replace(features=tuple(columns[feature] for feature in trees.features))
     if isinstance(rows, slice):
         return trees, step

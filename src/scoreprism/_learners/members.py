@@ -14,7 +14,7 @@ from scoreprism._core.numerics import EDGE, law_logits, law_of_logits
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, clip_law, one_hot, pick
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.softmax import SoftmaxProblem, fit_softmax
-from scoreprism._learners.boosting import Boosted, Fit, Growth, boost, boost_pairs, can_grow_in_step
+from scoreprism._learners.boosting import Boosted, BoostingFit, Growth, boost, boost_pairs, can_grow_in_step
 from scoreprism._sample.features import Features
 from scoreprism._sample.parse_scores import count_rows, parse_prediction
 from scoreprism.exceptions import ScoreprismError
@@ -138,7 +138,7 @@ _GROWTH = {"eta": Growth(stages=_OFFSET_STAGES[-1], depth=2), "rate": Growth(sta
 
 def boost_all(tasks: Sequence[Task], start: str, rng: np.random.Generator) -> None:
     """Fit the boosting of one task, or of several that are small, for all members that build on it."""
-    fits = [Fit(task.features, getattr(task, start), task.hit, task.mass) for task in tasks]
+    fits = [BoostingFit(task.features, getattr(task, start), task.hit, task.mass) for task in tasks]
     for task, fitted in zip(tasks, boost(fits, _GROWTH[start], rng), strict=True):
         task.kept[start] = fitted
 
