@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
-from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, center_logs, clipped_sigmoid, log_odds
+from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, center_logs
 from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, split_blocks
 from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, interpolate_laws
 from scoreprism._fitting.parse_learners import MapLearner, Refinement
-from scoreprism._kernels.local_shifts import local_shifts
+from scoreprism._kernels.local_shifts import find_depth, find_leaves, local_shifts, shift_classes
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, mix_laws, observed_probabilities
 from scoreprism._sample.batch import Batch
@@ -109,22 +110,19 @@ class Candidates(ABC):
     def alone(self) -> Iterator[tuple[str, CellFits | RowFits]]:
         """Each candidate by itself."""
 
-    def noise(self) -> list[tuple[float, float]]:
-        """Log loss and spread of each candidate."""
-        each = [judge_candidate(self.fit.sample, *one, LogLoss(), 1e-12) for one in self.alone()]
-        return [(one.loss, one.spread) for one in each]
-
-    def choose_shares(self) -> FloatArray:
+    def choose_shares(self, judged: Sequence[Alternative] = ()) -> FloatArray:
         """
         What each model takes of each candidate.
 
         The maps of a fold are weighted by exp(log-likelihood) of what they say of the *other* folds, so that no row
         helps to choose its own map: taking the best one instead would flatter it. Maps that have learned noise are left
-        out; the first stays where all have.
+        out; the first stays where all have. `judged` may hold the candidates under the log loss, if that is known.
         """
         if len(self.names) == 1:
             return self.shares(np.array([True]))
-        sober = np.array([spread <= OVERFIT * loss for loss, spread in self.noise()])
+        if not judged or not all(math.isfinite(one.loss) for one in judged):
+            judged = [judge_candidate(self.fit.sample, *one, LogLoss(), 1e-12) for one in self.alone()]
+        sober = np.array([one.spread <= OVERFIT * one.loss for one in judged])
         if not sober.any():
             sober[0] = True
         return self.shares(sober)
@@ -343,29 +341,90 @@ def _mix(candidates: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
 
 def _shift_locally(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
     """Local shifts of the log-odds of each class against the others, along its own score; then rows add up to 1."""
-    data = fit.rows
-    weight = np.ones(data.codes.size) if data.weight is None else data.weight
-    train = np.zeros((len(plan.trains), data.codes.size))
+    data, trees = fit.rows, fit.class_trees
+    models, n, k = base.shape
+    train = np.zeros((models, n))
     for line, rows in zip(train, plan.trains, strict=True):
-        line[rows] = weight[rows]
+        line[rows] = trees.weight[rows]
     out = np.empty(base.shape)
-    total = float(train.sum(axis=1).mean())
-    for j in range(data.k):
-        cells = ScoreCells.of(np.ascontiguousarray(data.score[:, j]))
-        law = np.clip(base[:, :, j], EDGE_OF_SHIFTS, 1.0 - EDGE_OF_SHIFTS)
-        size = cells.center.size
-
-        def sums(values: FloatArray, cell: IntArray = cells.cell, size: int = size) -> FloatArray:
-            return np.stack([np.bincount(cell, line, size) for line in values])
-
-        gradient, information = sums(train * ((data.codes == j) - law)), sums(train * law * (1.0 - law))
-        whole = np.bincount(cells.cell, weight, size).astype(np.float64)
-        mass = np.maximum(whole, TINY)
-        rate = np.bincount(cells.cell, weight * law.mean(axis=0), size) / mass
-        shift = local_shifts(gradient, information, rate, whole, total, single=cells.single)
-        out[:, :, j] = clipped_sigmoid(log_odds(law) + shift[:, cells.cell])
+    leaves = 1 << trees.depth
+    step = max(1, _SHIFTED // (models * max(leaves, n)))
+    for first in range(0, k, step):
+        some = slice(first, min(first + step, k))
+        law = np.clip(base[:, :, some].transpose(2, 0, 1), EDGE_OF_SHIFTS, 1.0 - EDGE_OF_SHIFTS)
+        hit = data.codes == np.arange(k)[some, None]
+        gradient, information = train * (hit[:, None] - law), train * law * (1.0 - law)
+        shift = trees.shift(some, gradient, information, law.mean(axis=1))
+        law /= law + (1.0 - law) * np.exp(-shift)
+        out[:, :, some] = law.transpose(1, 2, 0)
     out /= out.sum(axis=2, keepdims=True)
-    return np.stack([keep_from_certainty(law, data, rows) for law, rows in zip(out, plan.trains, strict=True)])
+    for model, rows in enumerate(plan.trains):
+        out[model] = keep_from_certainty(out[model], data, rows)
+    return out
+
+
+#: Numbers of a block of classes that are shifted at a time.
+_SHIFTED = 1 << 19
+
+
+@dataclass(frozen=True)
+class ClassTrees:
+    """The leaf of each row in the tree of each class, along its own score; and classes with few distinct scores."""
+
+    depth: int
+    weight: FloatArray  # (n,)
+    total: float  # weight of the rows that a model is trained on
+    leaf: NDArray[np.uint16]  # (K, n)
+    mass: FloatArray  # (K, leaves)
+    tied: dict[int, ScoreCells]  # of classes whose scores may have shifts of their own
+
+    @staticmethod
+    def of(data: FitRows, folds: int) -> ClassTrees:
+        """The trees of scores of several classes, for models trained on all folds but one."""
+        n, k = data.score.shape
+        weight = np.ones(n) if data.weight is None else data.weight
+        total = float(weight.sum()) * (folds - 1) / folds
+        depth = find_depth(total)
+        leaf, mass, tied = np.empty((k, n), dtype=np.uint16), np.empty((k, 1 << depth)), {}
+        for j in range(k):
+            cells = ScoreCells.of(np.ascontiguousarray(data.score[:, j]))
+            if cells.single:
+                tied[j] = cells
+            whole = _sum_lines(cells.cell, weight[None], cells.center.size)[0]
+            leaf[j] = find_leaves(whole, depth)[cells.cell]
+            mass[j] = np.bincount(leaf[j], weight, 1 << depth)
+        return ClassTrees(depth, weight, total, leaf, mass, tied)
+
+    def shift(self, classes: slice, gradient: FloatArray, information: FloatArray, rate: FloatArray) -> FloatArray:
+        """Shifts of each row, (classes, M, n), from gradients, informations and mean laws of some classes."""
+        size = 1 << self.depth
+        leaf, mass = self.leaf[classes].astype(np.intp), self.mass[classes]
+        pairs = list(zip(leaf, gradient, information, strict=True))
+        of_gradient = np.stack([_sum_lines(at, lines, size) for at, lines, _ in pairs])
+        of_information = np.stack([_sum_lines(at, lines, size) for at, _, lines in pairs])
+        means = np.stack([np.bincount(at, self.weight * line, size) for at, line in zip(leaf, rate, strict=True)])
+        mean = np.divide(means, mass, out=np.full(mass.shape, 0.5), where=mass > 0.0)
+        shift = shift_classes(of_gradient, of_information, mean, mass, self.depth)
+        out = np.stack([own[:, at] for own, at in zip(shift, leaf, strict=True)])
+        for i, j in enumerate(range(*classes.indices(self.leaf.shape[0]))):
+            if j in self.tied:
+                out[i] = self._shift_tied(self.tied[j], gradient[i], information[i], rate[i])
+        return out
+
+    def _shift_tied(
+        self, cells: ScoreCells, gradient: FloatArray, information: FloatArray, rate: FloatArray
+    ) -> FloatArray:
+        """The same for a class of few distinct scores."""
+        size = cells.center.size
+        whole = _sum_lines(cells.cell, self.weight[None], size)[0]
+        mean = np.bincount(cells.cell, self.weight * rate, size) / np.maximum(whole, TINY)
+        lines = (_sum_lines(cells.cell, values, size) for values in (gradient, information))
+        return local_shifts(next(lines), next(lines), mean, whole, self.total, single=True)[:, cells.cell]
+
+
+def _sum_lines(place: IntArray, lines: FloatArray, size: int) -> FloatArray:
+    """Sums of lines (M, n) by the place of each row."""
+    return np.stack([np.bincount(place, line, size) for line in lines]).astype(np.float64, copy=False)
 
 
 def _boost(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:

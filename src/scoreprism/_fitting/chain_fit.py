@@ -20,6 +20,7 @@ from scoreprism._fitting.calibration_check import CalibrationCheck
 from scoreprism._fitting.candidates import (
     OVERFIT,
     Candidates,
+    ClassTrees,
     FittedScore,
     Pooling,
     fit_candidates,
@@ -41,7 +42,7 @@ from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample, drop_absent_rows, find_floors, parse_laws
 from scoreprism.decomposition import Chain, Decomposition
 from scoreprism.exceptions import InputError, LabelError
-from scoreprism.losses import ProperLoss, get_loss
+from scoreprism.losses import LogLoss, ProperLoss, get_loss
 from scoreprism.references import StackedReference
 
 #: Partitions of the rows into folds that C is fitted in: for two classes, for more, and with a foreign calibrator.
@@ -162,6 +163,11 @@ class ChainFit:
         weighted = None if self.rows.weight is None else self.rows.weight > 0
         return ScoreCells.of(self.rows.score, weighted)
 
+    @cached_property
+    def class_trees(self) -> ClassTrees:
+        """Trees of the scores of several classes, the same for all partitions."""
+        return ClassTrees.of(self.rows, len(self.plan.trains))
+
     # ── fitting ─────────────────────────────────────────────────────────────────────────────────────
 
     def fit(
@@ -181,7 +187,7 @@ class ChainFit:
         looks = [(loss, clip) for loss in wanted]
         looks += [(loss, floors[str(loss)]) for loss in wanted if str(loss) in floors]
         looked = {(str(loss), distance): self._judge(candidates, loss, distance) for loss, distance in looks}
-        shares = candidates.choose_shares()
+        shares = candidates.choose_shares(looked.get((str(LogLoss()), None), ()))
         check = None if self.sample.groups is not None else CalibrationCheck(self.sample)
         score_law = candidates.mix(shares)
         mixture = Mixture(candidates.names, shares, looked, floors, check)

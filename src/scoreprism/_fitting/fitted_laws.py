@@ -7,7 +7,7 @@ its cell and outcome; the result does not depend on the order of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.numerics import FINEST_EDGE, clipped_sigmoid, log_odds
+from scoreprism._core.numerics import FINEST_EDGE, clipped_sigmoid, log_odds, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
 from scoreprism._fitting.crossfit import FittedLaw
 from scoreprism._sample.level import spread
@@ -315,22 +315,21 @@ class RowFits(_PartFits):
             size = np.bincount(leaf)[leaf].astype(np.float64)
         else:
             near, points = 2 * reach_of_classes(tested.size), np.sqrt(score)
-            leaf = leaves(points, near) if tested.size > NEAREST else None
+            leaf = leaves(points, near) if tested.size > NEAREST or points.shape[1] > _TREE else None
             size = np.full(tested.size, near + 1.0)
-        curved = [curved_residuals(loss, part.law[tested], y[tested], size) for part in self.parts]
-        q = np.stack([lines for lines in curved if lines is not None]) if curved[0] is not None else None
-        if q is None:
+        if curved_residuals(loss, self.parts[0].law[tested[:1]], y[tested[:1]], size[:1]) is None:
             return None
         if leaf is None:
             # rows at the same distance are neighbours in an order of their own, not in that in which they came
             order = np.lexsort((w[tested], y[tested], *self.home[:, tested], *points.T))
-            q, tested, points = q[:, order], tested[order], points[order]
+            tested, points = tested[order], points[order]
+        curved = (np.asarray(curved_residuals(loss, part.law[tested], y[tested], size)) for part in self.parts)
         clusters = None if groups is None else groups[tested]
         home, weights = self.home[:, tested], w[tested]
         if leaf is None:
-            rows, degenerate = nearest_products(q, home, weights, points, near, clusters)
+            rows, degenerate = nearest_products(np.stack(list(curved)), home, weights, points, near, clusters)
         else:
-            rows, degenerate = leaf_products(q, home, weights, leaf, clusters)
+            rows, degenerate = leaf_products(curved, home, weights, leaf, clusters)
         out = np.zeros(n)
         out[tested] = rows
         return Second(out, degenerate)
@@ -516,10 +515,9 @@ def leaves(points: FloatArray, size: int) -> IntArray:
     return leaf
 
 
-#: Rows up to which neighbours are the nearest ones; beyond, those of the same leaf, which is faster.
-NEAREST = 20_000
-#: Dimensions up to which a tree finds neighbours faster than all distances do.
-_TREE = 12
+#: Rows and classes up to which neighbours are the nearest ones; beyond, those of the same leaf: this is faster, and in
+#: many directions no row is near.
+NEAREST, _TREE = 20_000, 12
 #: Pairs of a row and a neighbour that are computed at a time.
 _BLOCK = 1 << 20
 
@@ -532,8 +530,7 @@ def nearest_products(
 
     n = points.shape[0]
     size = min(count + 1, n)
-    # a tree saves nothing in many dimensions
-    tree = NearestNeighbors(algorithm="kd_tree" if points.shape[1] <= _TREE else "brute").fit(points)
+    tree = NearestNeighbors(algorithm="kd_tree").fit(points)
     total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
     step = max(1, _BLOCK // size)
     for start in range(0, n, step):
@@ -559,27 +556,26 @@ def _average(total: FloatArray, pairs: FloatArray, square: FloatArray, weight: F
     return Second(rows, float(factor * each.sum() / weight.sum() ** 2))
 
 
-def leaf_products(q: FloatArray, home: IntArray, weight: FloatArray, leaf: IntArray, groups: IntArray | None) -> Second:
+def leaf_products(
+    residuals_by_part: Iterable[FloatArray],
+    home: IntArray,
+    weight: FloatArray,
+    leaf: IntArray,
+    groups: IntArray | None,
+) -> Second:
     """Mean inner product of the residuals of a row and of the others of its leaf and fold, for each row."""
-    folds = int(home.max()) + 1
-    own = (
-        np.arange(leaf.size)
-        if groups is None
-        else np.unique(leaf * (int(groups.max()) + 1) + groups, return_inverse=True)[1]
-    )
-    total, pairs, square = np.zeros(leaf.size), np.zeros(leaf.size), np.zeros(leaf.size)
-    for residual, place in zip(q, home, strict=True):
+    folds, n = int(home.max()) + 1, leaf.size
+    total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
+    for residual, place in zip(residuals_by_part, home, strict=True):
         cell = leaf * folds + place
-
-        def others(values: FloatArray, cell: IntArray = cell) -> FloatArray:
-            mine = values if groups is None else np.bincount(own, values)[own]
-            return np.asarray(np.bincount(cell, values)[cell] - mine)
-
-        pairs += others(weight)
-        columns = residual.T
-        for a, first in enumerate(columns):
-            total += first * others(weight * first)
-            for b, second in enumerate(columns[: a + 1]):
-                share = 1.0 if a == b else 2.0
-                square += share * first * second * others(weight**2 * first * second)
-    return _average(total, pairs, square, weight, inflation(len(q), folds))
+        order = np.argsort(cell, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1):
+            others = residual[rows]
+            for some in row_blocks(rows.size, rows.size):
+                mine = rows[some]
+                apart = (mine[:, None] != rows) if groups is None else (groups[mine][:, None] != groups[rows])
+                weighted = (residual[mine] @ others.T) * (apart * weight[rows])
+                total[mine] += weighted.sum(axis=1)
+                pairs[mine] += apart @ weight[rows]
+                square[mine] += np.square(weighted).sum(axis=1)
+    return _average(total, pairs, square, weight, inflation(len(home), folds))

@@ -32,9 +32,9 @@ _FAR = 0.7
 class _Nodes:
     """Nodes of one depth (or the distinct scores): gradient and information of a common shift of their log-odds."""
 
-    gradient: FloatArray  # (M, nodes)
+    gradient: FloatArray  # (M, nodes), or (classes, M, nodes)
     information: FloatArray
-    rate: FloatArray  # (nodes,): mean of the law to be shifted
+    rate: FloatArray  # (nodes,), or (classes, nodes): mean of the law to be shifted
 
     def fit(self, variance: float) -> tuple[FloatArray, FloatArray]:
         """Mean shift, and log of how much likelier outcomes are with a shift of this prior variance than with none."""
@@ -42,7 +42,7 @@ class _Nodes:
         evidence = 0.5 * self.gradient * shift - 0.5 * np.log1p(variance * self.information)
         far = np.nonzero(np.abs(shift) > _FAR)
         if far[0].size:
-            u, i, c = self.gradient[far], self.information[far], self.rate[far[1]]
+            u, i, c = self.gradient[far], self.information[far], self.rate[(*far[:-2], far[-1])]
             shift[far], evidence[far] = _find_far_mode(u, i, c, shift[far], variance)
         return shift, evidence
 
@@ -59,16 +59,39 @@ class _Nodes:
             part = share * np.exp(evidence - top)
             mass += part
             moved += part * shift
-        return top + np.log(mass), moved / mass, [evidence.sum(axis=1) for _, evidence in fits]
+        return top + np.log(mass), moved / mass, [evidence.sum(axis=-1) for _, evidence in fits]
 
-    def merge(self, whole: FloatArray, starts: IntArray) -> _Nodes:
-        """The nodes one depth higher, whose first children are `starts`; `whole` is the mass of these."""
-        mass = np.maximum(whole, TINY)
-        rate = np.add.reduceat(self.rate * mass, starts) / np.add.reduceat(mass, starts)
-        gradient, information = (
-            np.add.reduceat(values, starts, axis=1) for values in (self.gradient, self.information)
-        )
-        return _Nodes(gradient, information, rate)
+    def merge(self, mass: FloatArray, step: _Runs | _Halves) -> _Nodes:
+        """The nodes one depth higher; `mass` is that of these."""
+        held = np.maximum(mass, TINY)
+        return _Nodes(step.up(self.gradient), step.up(self.information), step.up(self.rate * held) / step.up(held))
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """From the nodes that hold cells to their parents, by the first child of each parent; and back."""
+
+    starts: IntArray
+
+    def up(self, values: FloatArray) -> FloatArray:
+        """Sums over children."""
+        return np.asarray(np.add.reduceat(values, self.starts, axis=-1))
+
+    def down(self, values: FloatArray, count: int) -> FloatArray:
+        """The value of the parent of each of `count` nodes."""
+        return np.repeat(values, np.diff(self.starts, append=count), axis=-1)
+
+
+class _Halves:
+    """The same where every node has two children, also those that hold nothing: they change nothing."""
+
+    def up(self, values: FloatArray) -> FloatArray:
+        """Sums over children."""
+        return np.asarray(values[..., ::2] + values[..., 1::2])
+
+    def down(self, values: FloatArray, _count: int) -> FloatArray:
+        """The value of the parent of each node."""
+        return np.repeat(values, 2, axis=-1)
 
 
 def _find_far_mode(
@@ -93,58 +116,89 @@ def _find_far_mode(
     return mode, value - 0.5 * np.log1p(variance * n * law * (1.0 - law))
 
 
+def find_depth(total: float) -> int:
+    """Depth of the tree for so many rows."""
+    return int(np.clip(np.floor(np.log2(max(total, 2 * _ROWS) / _ROWS)), 1, _DEEPEST))
+
+
 def local_shifts(
     gradient: FloatArray, information: FloatArray, rate: FloatArray, whole: FloatArray, total: float, *, single: bool
 ) -> FloatArray:
     """Shifts of the log-odds of M laws in G cells: trees, levels and single scores, averaged."""
-    models, cells = gradient.shape
-    depth = int(np.clip(np.floor(np.log2(max(total, 2 * _ROWS) / _ROWS)), 1, _DEEPEST))
+    cells, depth = gradient.shape[1], find_depth(total)
     # many rows in few cells leave most leaves empty: only nodes that hold cells are stored
-    leaves, first, leaf_of = np.unique(_find_leaves(whole, depth), return_index=True, return_inverse=True)
+    codes, first, leaf_of = np.unique(find_leaves(whole, depth), return_index=True, return_inverse=True)
     mass = np.add.reduceat(whole, first)
     sums_of_rates = np.add.reduceat(whole * rate, first)
     mean = np.divide(sums_of_rates, mass, out=np.full(mass.size, 0.5), where=mass > 0.0)
-    ladder = [_Nodes(_sum_cells(gradient, first), _sum_cells(information, first), mean)]
-    place, steps = [np.arange(leaves.size)], []  # the node of each leaf, and the first child of each node
-    codes = leaves
+    leaves = _Nodes(_sum_cells(gradient, first), _sum_cells(information, first), mean)
+    steps: list[_Runs | _Halves] = []
     for _ in range(depth):
-        codes, starts, parent = np.unique(codes >> 1, return_index=True, return_inverse=True)
-        ladder.append(ladder[-1].merge(mass, starts))
-        mass = np.add.reduceat(mass, starts)
-        place.append(parent[place[-1]])
-        steps.append(starts)
-    ladder.reverse()  # from the root to the leaves
-    place.reverse()
-    leaf, shifts, sums = zip(*(nodes.average() for nodes in ladder), strict=True)
-    evidence, out = _average_tree(leaf, shifts, steps[::-1])
-    levels = list(zip(ladder, sums, place, strict=True))[2:]
+        codes, starts = np.unique(codes >> 1, return_index=True)
+        steps.append(_Runs(starts))
     scores = _Nodes(gradient, information, rate) if single and cells <= total / _TIED else None
-    half = 0.5 if scores is None else 0.25
-    models_ = [
-        (nodes, v, logs_by_variance[t], half / (len(levels) * len(_VARIANCES)), node_of)
-        for nodes, logs_by_variance, node_of in levels
-        for t, v in enumerate(_VARIANCES)
-    ]
-    if scores is not None:
-        logs_by_variance = scores.average()[2]
-        models_ += [(scores, v, logs_by_variance[t], half / len(_VARIANCES), leaf_of) for t, v in enumerate(_VARIANCES)]
-    logs = np.stack([log + np.log(prior) for _, _, log, prior, _ in models_] + [evidence + np.log(0.5)])
-    share = np.exp(logs - logs.max(axis=0))
-    share /= share.sum(axis=0)
-    out *= share[-1][:, None]
-    alone = np.zeros((models, cells))
-    for (nodes, variance, _, _, node_of), part in zip(models_, share[:-1], strict=True):
-        if part.max() < _NOTHING:
-            continue
-        shift = part[:, None] * nodes.fit(variance)[0]
-        if nodes is scores:
-            alone += shift
-        else:
-            out += shift[:, node_of]
+    out, alone = _average_models(_climb(leaves, mass, steps), steps[::-1], scores)
     return np.clip(out[:, leaf_of] + alone, -_FARTHEST, _FARTHEST)
 
 
-def _find_leaves(whole: FloatArray, depth: int) -> IntArray:
+def shift_classes(
+    gradient: FloatArray, information: FloatArray, rate: FloatArray, mass: FloatArray, depth: int
+) -> FloatArray:
+    """
+    The same for several classes at once, from sums over all 2^depth leaves; none has shifts of single scores.
+
+    `gradient` and `information` are (classes, M, leaves), `rate` and `mass` (classes, leaves).
+    """
+    steps: list[_Runs | _Halves] = [_Halves()] * depth
+    ladder = _climb(_Nodes(gradient, information, rate), mass, steps)
+    return np.clip(_average_models(ladder, steps, None)[0], -_FARTHEST, _FARTHEST)
+
+
+def _climb(leaves: _Nodes, mass: FloatArray, steps: Sequence[_Runs | _Halves]) -> list[_Nodes]:
+    """The nodes of all depths, from the root to the leaves."""
+    ladder = [leaves]
+    for step in steps:
+        ladder.append(ladder[-1].merge(mass, step))
+        mass = step.up(mass)
+    return ladder[::-1]
+
+
+def _average_models(
+    ladder: Sequence[_Nodes], steps: Sequence[_Runs | _Halves], scores: _Nodes | None
+) -> tuple[FloatArray, FloatArray | float]:
+    """Mean shift of the leaves under all models, and that of single scores."""
+    leaf, shifts, sums = zip(*(nodes.average() for nodes in ladder), strict=True)
+    evidence, out = _average_tree(leaf, shifts, steps)
+    half = 0.5 if scores is None else 0.25
+    logs = [evidence + np.log(0.5)]
+    levels = list(zip(ladder, sums, strict=True))[2:]
+    priors = [half / (len(levels) * len(_VARIANCES)) for _ in levels]
+    if scores is not None:
+        levels.append((scores, scores.average()[2]))
+        priors.append(half / len(_VARIANCES))
+    logs += [one + np.log(prior) for (_, by_variance), prior in zip(levels, priors, strict=True) for one in by_variance]
+    share = np.exp(np.stack(logs) - np.max(logs, axis=0))
+    share /= share.sum(axis=0)
+    parts = share[1:].reshape(len(levels), len(_VARIANCES), *evidence.shape)
+    moved = [_shift_by(nodes, part) for (nodes, _), part in zip(levels, parts, strict=True)]
+    alone = moved.pop() if scores is not None else 0.0
+    total: FloatArray | float = 0.0
+    for step, nodes, shift in zip(steps[1:], ladder[2:], moved, strict=True):  # from coarse to fine
+        total = shift if isinstance(total, float) else step.down(total, nodes.gradient.shape[-1]) + shift
+    return share[0][..., None] * out + total, alone
+
+
+def _shift_by(nodes: _Nodes, shares: FloatArray) -> FloatArray:
+    """The mean shift of nodes under all variances; those that hardly count are left out."""
+    out = np.zeros(nodes.gradient.shape)
+    for variance, share in zip(_VARIANCES, shares, strict=True):
+        counts = share.max(axis=-1, keepdims=True) >= _NOTHING  # of each class by itself
+        if counts.any():
+            out += np.where(counts, share, 0.0)[..., None] * nodes.fit(variance)[0]
+    return out
+
+
+def find_leaves(whole: FloatArray, depth: int) -> IntArray:
     """The leaf of each cell; leaves have equal mass as far as whole cells allow."""
     reached = np.cumsum(whole)
     first = np.searchsorted(reached, reached[-1] * np.arange(1, 1 << depth) / (1 << depth) * REACHED)
@@ -159,23 +213,22 @@ def _sum_cells(values: FloatArray, first: IntArray) -> FloatArray:
 
 
 def _average_tree(
-    leaf: Sequence[FloatArray], mean: Sequence[FloatArray], steps: Sequence[IntArray]
+    leaf: Sequence[FloatArray], mean: Sequence[FloatArray], steps: Sequence[_Runs | _Halves]
 ) -> tuple[FloatArray, FloatArray]:
     """Evidence of all prunings of the tree together (context-tree weighting), and the mean shift in each leaf."""
     below, stop = leaf[-1], [np.ones(leaf[-1].shape)]
-    for one, starts in zip(reversed(leaf[:-1]), reversed(steps), strict=True):
-        split = np.add.reduceat(below, starts, axis=1)
+    for one, step in zip(reversed(leaf[:-1]), reversed(steps), strict=True):
+        split = step.up(below)
         stop.append(clipped_sigmoid(one - split))
         below = np.logaddexp(one, split) - np.log(2.0)
     stop.reverse()
     out = stop[0] * mean[0]
     alive = 1.0 - stop[0]
-    for ended, shift, starts in zip(stop[1:], mean[1:], steps, strict=True):
-        children = np.diff(starts, append=shift.shape[1])
-        alive, out = np.repeat(alive, children, axis=1), np.repeat(out, children, axis=1)
+    for ended, shift, step in zip(stop[1:], mean[1:], steps, strict=True):
+        alive, out = (step.down(values, shift.shape[-1]) for values in (alive, out))
         out = out + alive * ended * shift
         alive = alive * (1.0 - ended)
-    return below[:, 0], out
+    return below[..., 0], out
 
 
 def flatten_shifts(shift: FloatArray) -> FloatArray:

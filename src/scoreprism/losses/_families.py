@@ -177,16 +177,22 @@ class LogLoss(ProperLoss):
         if p.shape[1] == 2:  # the smaller of two probabilities knows their difference best
             difference = np.where(p[:, 1] < p[:, 0], q[:, 1] - p[:, 1], p[:, 0] - q[:, 0])
             return _kl_pair(q[:, 1], q[:, 0], p[:, 1], p[:, 0], difference)
+        difference = q - p
+        careful = ~(_row_sum(difference * difference / (q + p)) > _SMALL)  # about the divergence, where that is small
+        if careful.all():
+            return _row_sum(_kl_terms(q, p, difference))
+        if careful.any():
+            total = np.empty(q.shape[0])
+            total[careful] = _row_sum(_kl_terms(q[careful], p[careful], difference[careful]))
+            total[~careful] = self._divergence(p[~careful], q[~careful])
+            return total
         ratio = q / p
         np.log(ratio, out=ratio)
         ratio *= q
         total = _row_sum(ratio)
-        careful = ~((total > _SMALL) & (total < np.inf))
-        if careful.all():
-            return _row_sum(_kl_terms(q, p, q - p))
-        if careful.any():
-            near, far = q[careful], p[careful]
-            total[careful] = _row_sum(_kl_terms(near, far, near - far))
+        lost = ~(total < np.inf)  # something is 0
+        if lost.any():
+            total[lost] = _row_sum(_kl_terms(q[lost], p[lost], difference[lost]))
         return total
 
     def _weight(self, c: FloatArray) -> FloatArray:
