@@ -148,6 +148,32 @@ def test_the_second_order_term_of_three_classes_by_a_double_loop(loss, clustered
     assert found.degenerate == pytest.approx(degenerate, rel=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["brier", "log"])
+@pytest.mark.parametrize("case", ["plain", "weights", "clusters"])
+def test_the_second_order_term_of_a_calibration_split_by_a_double_loop(loss, case):
+    """No model saw any row: neighbours are 2m rows in order of the score, or those tied. Clusters may leave a row none."""
+    y, s, rng = stairs()
+    s[:8] = 0.5
+    weight = rng.choice([1.0, 2.0, 3.0], y.size) if case == "weights" else None
+    groups = np.r_[np.zeros(8, int), rng.integers(1, 40, y.size - 8)] if case == "clusters" else None
+    d = decompose(
+        y, s, loss=loss, calibrator="platt", calibration=stairs(200, 1)[1::-1], sample_weight=weight, groups=groups
+    )
+    fits = fits_of(d)
+    block = np.full(y.size, -1)
+    block[8 + np.argsort(s[8:])] = np.arange(y.size - 8) // (2 * int(np.ceil(0.75 * np.sqrt(y.size))))
+    near = block[:, None] == block
+    q = residuals(loss, fits.parts[0].law, y, near)[None, :, None]
+    ones = np.ones(y.size)
+    b, mean, degenerate = by_definition(q, np.zeros((1, y.size), int), ones if weight is None else weight, near, groups)
+    found = fits.second(get_loss(loss), y, weight, groups)
+    assert found.rows == pytest.approx(b, abs=1e-12)
+    assert np.average(found.rows, weights=weight) == pytest.approx(mean, abs=1e-13)
+    assert found.degenerate == pytest.approx(degenerate, rel=1e-9)
+    alone = found.rows[:8] == 0.0  # nothing is known of the tied rows where they are a cluster
+    assert alone.all() == (case == "clusters")
+
+
 @pytest.mark.parametrize("name", [name for name in LOSSES if not get_loss(name).binary_only])
 def test_squared_residuals_are_second_derivatives_of_the_entropy(name):
     """‖q‖² = −½ d²/dt² ℰ(p + t(e_y − p)) at 0, by central differences; in two classes −½ℰ″·(y − c)²."""
