@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.model_selection import LeaveOneOut
 
 from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism.calibrators import SelectedCalibrator
@@ -377,14 +378,33 @@ def test_laws_that_were_given_have_no_end_for_any_shape():
     with pytest.raises(UnavailableError) as caught:
         d.interval("reliability", method="any-shape")
     assert str(caught.value) == (
-        "'reliability' has no interval for any shape: it needs probabilities that decompose() fitted out of sample, and a loss "
-        "whose curvature is known. Use interval(method='bracket')."
+        "'reliability' has no interval for any shape: it needs probabilities that decompose() fitted out of sample, "
+        "neighbours left out together, and a loss whose curvature is known. Use interval(method='bracket')."
     )
     with pytest.raises(UnavailableError) as caught:
         decompose(y, s, q=np.clip(s, 0.1, 0.9), loss="brier").interval("irreducible", method="any-shape")
     assert str(caught.value) == (
         "'irreducible' has no interval for any shape: only terms next to C have one. Use interval(method='bracket')."
     )
+
+
+@pytest.mark.parametrize("case", ["leave one out", "clusters", "three classes"])
+def test_rows_without_neighbours_say_nothing_of_any_shape(case):
+    """Neighbours share a fold and no cluster. Where no row has one, B is unknown and not 0: no end holds for any shape."""
+    y, s, _ = stairs(60)
+    if case == "clusters":  # each of six rows and a score of their own
+        y, s, options = np.tile(y, 6), np.tile(s, 6), {"groups": np.tile(np.arange(60), 6)}
+    else:
+        options = {"cv": LeaveOneOut()}
+    if case == "three classes":
+        y, s, _ = three(60)
+    d = decompose(y, s, loss="brier", calibrator="temperature", **options)
+    with pytest.raises(UnavailableError, match="it needs probabilities .* neighbours left out together"):
+        d.interval("reliability", method="any-shape")
+    assert d.interval("reliability").method == "bracket"
+    assert [where for where, _ in d.conclusions(min_gain=0.9)[0].facts["ends"]] == ["smooth"]
+    assert d.conclusions(min_gain=0.9)[0].kind not in ("calibrated_enough", "not_material")
+    assert Decomposition.from_json(d.to_json()).interval("reliability") == d.interval("reliability")
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────
