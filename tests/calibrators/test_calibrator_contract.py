@@ -783,6 +783,18 @@ DAMAGES = {
         lambda: damaged(lambda d: d["provenance"].update(rows=61)),
         "provenance must count the rows of 2 classes; got 61 rows, [",
     ),
+    "counts of one class": (
+        lambda: damaged(lambda d: d["provenance"].update(counts=[sum(d["provenance"]["counts"])])),
+        "provenance must count the rows of 2 classes; got 60 rows, [60]. Write the file again with to_json().",
+    ),
+    "a class without rows": (
+        lambda: damaged(lambda d: d["provenance"].update(counts=[d["provenance"]["rows"], 0])),
+        "provenance must count the rows of 2 classes; got 60 rows, [60, 0]. Write the file again with to_json().",
+    ),
+    "counts that are no integers": (
+        lambda: damaged(lambda d: d["provenance"].update(counts=[29.5, 30.5])),
+        "provenance must count the rows of 2 classes; got 60 rows, [29.5, 30.5]. Write the file again with to_json().",
+    ),
     "range": (
         lambda: damaged(lambda d: d["provenance"].update(ranges=[[0.5, 0.1]])),
         "provenance must have the range of 1 columns; got [[0.5, 0.1]]. Write the file again with to_json().",

@@ -406,6 +406,18 @@ def test_kernel_calibrator_is_the_nadaraya_watson_estimate(name, h):
     np.testing.assert_allclose(fitted.calibrate(new), expected, atol=1e-3 if name == "epanechnikov" else 2e-5)
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_spline_goes_through_the_estimate_at_points_a_thirtysecond_of_a_bandwidth_apart(name):
+    """From the smallest score to the largest, which are here 3 bandwidths apart: 97 points."""
+    s, y = sample(400)
+    s = np.clip(s, 0.125, 0.875)
+    assert (s.min(), s.max()) == (0.125, 0.875)
+    points = np.linspace(0.125, 0.875, 97)
+    mass, events = direct(s, y, None, points, 0.25, KERNELS[name])
+    fitted = KernelCalibrator(bandwidth=0.25, kernel=name, clip=0.0).fit(s, y)
+    np.testing.assert_allclose(fitted.calibrate(points), events / mass, atol=1e-12)
+
+
 def test_leave_one_out_bandwidth_is_the_best_of_those_tried():
     s, y = sample(400)
     chosen = KernelCalibrator(bandwidth="cv").fit(s, y).bandwidth_

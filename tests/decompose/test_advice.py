@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import scoreprism
-from scoreprism import scale
+from scoreprism import Chain, Level, scale
 from scoreprism.losses import get_loss
 from tests.findings import amount
 
@@ -32,6 +32,29 @@ def test_rounding_promises_nothing(theta, n):
     found = scoreprism.decompose(y, s, loss=get_loss("elementary", theta=theta))
     assert found.terms["reliability"] == found.std_error["reliability"] == 0.0
     assert not {"recalibrate", "recalibrate_size_open", "not_material"} & {one.kind for one in found.summary().findings}
+
+
+def test_a_gain_of_exactly_nothing_is_no_gain():
+    """Laws that are the same in every row: also where any gain would do, none is promised, and no loss below this."""
+    rng = np.random.default_rng(0)
+    law = rng.uniform(0.1, 0.9, 200)
+    chain = Chain((rng.random(200) < law).astype(int), [Level(name, law) for name in "SCQ"])
+    found = chain.decompose("brier")
+    assert found.lower_bound("reliability").value == found.lower_bound("grouping").value == 0.0
+    kinds = [one.kind for one in found.conclusions(min_gain=0.0)]
+    assert kinds == ["no_miscalibration", "no_information_gain", "no_lower_loss", "inconclusive"]
+
+
+def test_a_gain_that_a_bound_shows_to_be_small_is_not_called_none():
+    """Above 0 and below a fifth of the loss, whatever the shape: no test has to be run to say that it is there."""
+    rng = np.random.default_rng(0)
+    s = rng.uniform(0.05, 0.95, 3000)
+    y = (rng.random(3000) < 0.15 + 0.7 * s).astype(int)
+    found = scoreprism.decompose(y, s, loss="brier", calibrator="platt")
+    low, high = found.lower_bound("reliability").value, found.interval("reliability").high
+    assert 0.0 < low < high < 0.2 * found.risk
+    first = found.conclusions(min_gain=0.2)[0]
+    assert (first.kind, first.low, first.high) == ("not_material", low, high)
 
 
 def test_what_is_not_known_for_any_shape_is_not_said_of_any_shape():

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.model_selection import LeaveOneOut
 
 from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism.calibrators import SelectedCalibrator
@@ -146,6 +147,32 @@ def test_the_second_order_term_of_three_classes_by_a_double_loop(loss, clustered
     assert found.rows == pytest.approx(b, abs=1e-12)
     assert found.rows.mean() == pytest.approx(mean, abs=1e-13)
     assert found.degenerate == pytest.approx(degenerate, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["brier", "log"])
+@pytest.mark.parametrize("case", ["plain", "weights", "clusters"])
+def test_the_second_order_term_of_a_calibration_split_by_a_double_loop(loss, case):
+    """No model saw any row: neighbours are 2m rows in order of the score, or those tied. Clusters may leave a row none."""
+    y, s, rng = stairs()
+    s[:8] = 0.5
+    weight = rng.choice([1.0, 2.0, 3.0], y.size) if case == "weights" else None
+    groups = np.r_[np.zeros(8, int), rng.integers(1, 40, y.size - 8)] if case == "clusters" else None
+    d = decompose(
+        y, s, loss=loss, calibrator="platt", calibration=stairs(200, 1)[1::-1], sample_weight=weight, groups=groups
+    )
+    fits = fits_of(d)
+    block = np.full(y.size, -1)
+    block[8 + np.argsort(s[8:])] = np.arange(y.size - 8) // (2 * int(np.ceil(0.75 * np.sqrt(y.size))))
+    near = block[:, None] == block
+    q = residuals(loss, fits.parts[0].law, y, near)[None, :, None]
+    ones = np.ones(y.size)
+    b, mean, degenerate = by_definition(q, np.zeros((1, y.size), int), ones if weight is None else weight, near, groups)
+    found = fits.second(get_loss(loss), y, weight, groups)
+    assert found.rows == pytest.approx(b, abs=1e-12)
+    assert np.average(found.rows, weights=weight) == pytest.approx(mean, abs=1e-13)
+    assert found.degenerate == pytest.approx(degenerate, rel=1e-9)
+    alone = found.rows[:8] == 0.0  # nothing is known of the tied rows where they are a cluster
+    assert alone.all() == (case == "clusters")
 
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if not get_loss(name).binary_only])
@@ -351,14 +378,33 @@ def test_laws_that_were_given_have_no_end_for_any_shape():
     with pytest.raises(UnavailableError) as caught:
         d.interval("reliability", method="any-shape")
     assert str(caught.value) == (
-        "'reliability' has no interval for any shape: it needs probabilities that decompose() fitted out of sample, and a loss "
-        "whose curvature is known. Use interval(method='bracket')."
+        "'reliability' has no interval for any shape: it needs probabilities that decompose() fitted out of sample, "
+        "neighbours left out together, and a loss whose curvature is known. Use interval(method='bracket')."
     )
     with pytest.raises(UnavailableError) as caught:
         decompose(y, s, q=np.clip(s, 0.1, 0.9), loss="brier").interval("irreducible", method="any-shape")
     assert str(caught.value) == (
         "'irreducible' has no interval for any shape: only terms next to C have one. Use interval(method='bracket')."
     )
+
+
+@pytest.mark.parametrize("case", ["leave one out", "clusters", "three classes"])
+def test_rows_without_neighbours_say_nothing_of_any_shape(case):
+    """Neighbours share a fold and no cluster. Where no row has one, B is unknown and not 0: no end holds for any shape."""
+    y, s, _ = stairs(60)
+    if case == "clusters":  # each of six rows and a score of their own
+        y, s, options = np.tile(y, 6), np.tile(s, 6), {"groups": np.tile(np.arange(60), 6)}
+    else:
+        options = {"cv": LeaveOneOut()}
+    if case == "three classes":
+        y, s, _ = three(60)
+    d = decompose(y, s, loss="brier", calibrator="temperature", **options)
+    with pytest.raises(UnavailableError, match="it needs probabilities .* neighbours left out together"):
+        d.interval("reliability", method="any-shape")
+    assert d.interval("reliability").method == "bracket"
+    assert [where for where, _ in d.conclusions(min_gain=0.9)[0].facts["ends"]] == ["smooth"]
+    assert d.conclusions(min_gain=0.9)[0].kind not in ("calibrated_enough", "not_material")
+    assert Decomposition.from_json(d.to_json()).interval("reliability") == d.interval("reliability")
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────

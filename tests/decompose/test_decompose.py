@@ -20,7 +20,13 @@ from sklearn.preprocessing import StandardScaler
 
 import scoreprism
 from scoreprism import Chain, Decomposition, Level, Sample, compare, decompose, decompose_by
-from scoreprism.calibrators import IsotonicCalibrator, KernelCalibrator, PlattCalibrator, SelectedCalibrator
+from scoreprism.calibrators import (
+    IsotonicCalibrator,
+    KernelCalibrator,
+    NaturalSplineCalibrator,
+    PlattCalibrator,
+    SelectedCalibrator,
+)
 from scoreprism.datasets import CopulaLaw
 from scoreprism.exceptions import (
     DoubleUseWarning,
@@ -131,6 +137,32 @@ def test_cross_fit_by_hand(loss, form):
     assert ours.terms == pytest.approx(chain.terms, abs=1e-12)
     mine, theirs = (d.interval("reliability", method="bracket") for d in (ours, chain))
     assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+@pytest.mark.parametrize("ridge", [0.1, 10.0, 1000.0])
+def test_a_ridge_pulls_the_fits_of_all_folds_as_it_pulls_each(ridge):
+    """Five scores, which are the knots in every fold: splines fitted together are those fitted one by one."""
+    rng = np.random.default_rng(0)
+    s = np.tile([0.1, 0.3, 0.5, 0.7, 0.9], 80)
+    y = (rng.random(400) < np.tile([0.4, 0.1, 0.6, 0.5, 0.9], 80)).astype(int)
+    folds, spline = splits(400), NaturalSplineCalibrator(ridge=ridge)
+    law, _ = by_hand(y, s, folds, lambda: spline)
+    d = decompose(y, s, loss="brier", form="difference", calibrator=spline, cv=folds)
+    assert d.terms["refinement"] == pytest.approx(np.mean((law - y) ** 2), abs=1e-9)
+
+
+def test_boosting_finds_what_no_class_by_itself_shows():
+    """Classes change places where the largest probability is above 0.55, whichever it is: "flexible" sees more of it."""
+    rng = np.random.default_rng(0)
+    s = rng.dirichlet([2.0, 2.0, 2.0], 1000)
+    law = np.where(s.max(axis=1, keepdims=True) > 0.55, np.roll(s, 1, axis=1), s)
+    y = (rng.random((1000, 1)) > law.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    auto, flexible = (
+        decompose(y, s, loss="brier", calibrator=words, cv=splits(1000, 3)) for words in ("auto", "flexible")
+    )
+    assert flexible.level_losses[:, 1].mean() < auto.level_losses[:, 1].mean()
+    truth = np.mean(((s - law) ** 2).sum(axis=1))
+    assert auto.terms["reliability"] < flexible.terms["reliability"] < truth
 
 
 def test_debiased_reliability_is_the_difference_plus_the_spread():

@@ -57,6 +57,14 @@ def test_columns_of_every_kind():
     assert [column.dtype.kind for column in mixed] == ["f", "U"]
 
 
+@pytest.mark.parametrize("name", ["nnz", "toarray"])
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_column_may_be_called_as_a_part_of_a_sparse_matrix(library, name):
+    """Columns of pandas are attributes of the frame: a count of nonzeros makes no frame sparse."""
+    (column,) = parse_features(library.DataFrame({name: [3.0, 0.0, 1.0]}), 3)
+    assert column.tolist() == [3.0, 0.0, 1.0]
+
+
 def test_bins_keep_the_order_and_missing_values_are_bin_zero():
     rng = np.random.default_rng(0)
     x = rng.normal(size=1000)

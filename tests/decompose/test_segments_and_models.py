@@ -172,6 +172,31 @@ def test_a_frame_of_models():
     assert table["behind"][0] == 0.0
 
 
+def test_a_generator_seeds_the_folds_of_all_models():
+    """As an integer does: the same state gives the same folds, another state others."""
+    _, y, s, q = example(300)
+    models = {"score": s, "oracle": q}
+    found = [
+        compare(y, models, loss="brier", calibrator="platt", random_state=state)["score"].terms
+        for state in (np.random.default_rng(1), np.random.default_rng(1), np.random.default_rng(2))
+    ]
+    assert found[0] == found[1] != found[2]
+    unseeded = compare(y, models, loss="brier", calibrator="platt", random_state=None)
+    assert unseeded["score"].risk == pytest.approx(np.mean((s - y) ** 2), abs=1e-14)
+
+
+def test_tables_come_back_in_the_library_of_the_models():
+    """A frame of models, or series by name: the table of the comparison is a frame of the same library."""
+    _, y, s, q = example(200)
+    for library in (pd, pl):
+        frame = library.DataFrame({"score": s, "oracle": q})
+        for models in (frame, {name: frame[name] for name in ("score", "oracle")}):
+            table = compare(y, models, loss="brier", calibrator="platt").to_frame()
+            assert isinstance(table, library.DataFrame)
+    mixed = compare(pd.Series(y), pl.DataFrame({"score": s, "oracle": q}), loss="brier", calibrator="platt")
+    assert isinstance(mixed.to_frame(), pl.DataFrame)
+
+
 def test_fitted_estimators_with_features():
     X, y, _, _ = example(600)
     models = {"one": LogisticRegression().fit(X[:200, :1], y[:200])}

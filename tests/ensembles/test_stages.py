@@ -138,7 +138,9 @@ def test_trees_that_do_not_add_up_are_predicted_stage_by_stage(hastie):
     forest = lightgbm.LGBMClassifier(
         n_estimators=6, boosting_type="rf", subsample=0.7, subsample_freq=1, random_state=0, **QUIET
     ).fit(X, y)
-    for t, law in enumerate(_laws(forest, X_new), start=1):
+    averaged = _laws(forest, X_new)
+    assert len(averaged) == 6
+    for t, law in enumerate(averaged, start=1):
         np.testing.assert_allclose(law, forest.booster_.predict(X_new, num_iteration=t), atol=1e-12)
     dart = xgboost.XGBClassifier(
         n_estimators=6, booster="dart", rate_drop=0.5, random_state=0, n_jobs=1, verbosity=0

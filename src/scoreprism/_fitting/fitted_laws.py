@@ -195,7 +195,7 @@ class CellFits:
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
     ) -> Second | None:
-        """Second-order rows, or None for a loss without a continuous weight."""
+        """Second-order rows; None for a loss without a continuous weight, or where no row has a neighbour."""
         if not loss.strictly_proper:
             return None
         key = loss, "second"
@@ -205,16 +205,18 @@ class CellFits:
             if groups is not None and self.home is not None:
                 self._memo[key] = self._exclude_clusters(q, self.home, weight, groups)
             else:
-                rows, degenerate = pairs.products(q)
-                self._memo[key] = Second(rows.ravel()[self._place], degenerate)
-        second: Second = self._memo[key]
+                found = pairs.products(q)
+                self._memo[key] = None if found is None else Second(found.rows.ravel()[self._place], found.degenerate)
+        second: Second | None = self._memo[key]
         return second
 
     @cached_property
     def _pairs(self) -> Pairs:
         return Pairs.of(self.mass, self.squares, Windows.of(self.cells.count, self.cells.alone))
 
-    def _exclude_clusters(self, q: FloatArray, homes: IntArray, weight: FloatArray | None, groups: IntArray) -> Second:
+    def _exclude_clusters(
+        self, q: FloatArray, homes: IntArray, weight: FloatArray | None, groups: IntArray
+    ) -> Second | None:
         """The same, but rows of the same cluster, which share a fold, are not neighbours."""
         windows, mass, squares, _ = self._pairs
         cell, n = self.cells.cell, self.cells.cell.size
@@ -301,7 +303,7 @@ class RowFits(_PartFits):
     def second(
         self, loss: ProperLoss, y: IntArray, weight: FloatArray | None, groups: IntArray | None
     ) -> Second | None:
-        """Second-order rows, or None for a loss whose curvature is not known."""
+        """Second-order rows; None for a loss whose curvature is not known, or where no row has a neighbour."""
         n = self.score.shape[0]
         w = np.ones(n) if weight is None else weight
         tested = np.flatnonzero((w > 0.0) & (self.home >= 0).all(axis=0))
@@ -327,12 +329,14 @@ class RowFits(_PartFits):
         clusters = None if groups is None else groups[tested]
         home, weights = self.home[:, tested], w[tested]
         if leaf is None:
-            rows, degenerate = nearest_products(np.stack(list(curved)), home, weights, points, near, clusters)
+            found = nearest_products(np.stack(list(curved)), home, weights, points, near, clusters)
         else:
-            rows, degenerate = leaf_products(curved, home, weights, leaf, clusters)
+            found = leaf_products(curved, home, weights, leaf, clusters)
+        if found is None:
+            return None
         out = np.zeros(n)
-        out[tested] = rows
-        return Second(out, degenerate)
+        out[tested] = found.rows
+        return Second(out, found.degenerate)
 
 
 def _cut_into_blocks(score: FloatArray, size: int) -> IntArray:
@@ -468,14 +472,16 @@ class Pairs(NamedTuple):
         weight = np.einsum("pkyg,pkg->yg", mass, nearby_mass) - squares.sum(axis=(0, 1))
         return Pairs(windows, mass, squares, weight)
 
-    def products(self, q: FloatArray) -> tuple[FloatArray, float]:
+    def products(self, q: FloatArray) -> Second | None:
         """Mean product of the residual of a row and of its neighbours in its fold, by outcome and cell."""
+        known = self.weight > 1e-9 * float(self.mass.max())
+        if not known.any():  # B is unknown, not 0
+            return None
         v = self.mass * q
         near = self.windows.sums(v[:, :, 0] + v[:, :, 1])
         own = v * q if self.squares is self.mass else self.squares * q**2
         spread = self.windows.sums(own[:, :, 0] + own[:, :, 1])
         total = np.einsum("pkyg,pkg->yg", v, near) - own.sum(axis=(0, 1))
-        known = self.weight > 1e-9 * float(self.mass.max())
         rows = np.divide(total, self.weight, out=np.zeros(total.shape), where=known)
         if self.squares is self.mass:
             fourth = np.einsum("pkyg,pkyg->yg", own, q**2)
@@ -485,7 +491,7 @@ class Pairs(NamedTuple):
         square = np.einsum("pkyg,pkg->yg", own, spread) - fourth
         line = self.mass[0].sum(axis=0)
         each = np.divide(line**2 * np.maximum(square, 0.0), self.weight**2, out=np.zeros(total.shape), where=known)
-        return rows, float(inflation(*self.mass.shape[:2]) * each.sum() / float(line.sum()) ** 2)
+        return Second(rows, float(inflation(*self.mass.shape[:2]) * each.sum() / float(line.sum()) ** 2))
 
 
 def inflation(partitions: int, folds: int) -> float:
@@ -524,7 +530,7 @@ _BLOCK = 1 << 20
 
 def nearest_products(
     q: FloatArray, home: IntArray, weight: FloatArray, points: FloatArray, count: int, groups: IntArray | None
-) -> Second:
+) -> Second | None:
     """Mean inner product of the residuals of a row and of its nearest neighbours in its fold, for each row."""
     from sklearn.neighbors import NearestNeighbors
 
@@ -548,9 +554,13 @@ def nearest_products(
     return _average(total, pairs, square, weight, inflation(len(q), int(home.max()) + 1))
 
 
-def _average(total: FloatArray, pairs: FloatArray, square: FloatArray, weight: FloatArray, factor: float) -> Second:
-    """From sums over pairs of a row and a neighbour to means of each row."""
+def _average(
+    total: FloatArray, pairs: FloatArray, square: FloatArray, weight: FloatArray, factor: float
+) -> Second | None:
+    """From sums over pairs of a row and a neighbour to means of each row; None where no row has a neighbour."""
     known = pairs > 1e-9 * float(weight.max())
+    if not known.any():
+        return None
     rows = np.divide(total, pairs, out=np.zeros(total.size), where=known)
     each = np.divide(weight**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(total.size), where=known)
     return Second(rows, float(factor * each.sum() / weight.sum() ** 2))
@@ -562,20 +572,31 @@ def leaf_products(
     weight: FloatArray,
     leaf: IntArray,
     groups: IntArray | None,
-) -> Second:
+) -> Second | None:
     """Mean inner product of the residuals of a row and of the others of its leaf and fold, for each row."""
-    folds, n = int(home.max()) + 1, leaf.size
-    total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
+    folds = int(home.max()) + 1
+    sums = np.zeros((3, leaf.size))
     for residual, place in zip(residuals_by_part, home, strict=True):
         cell = leaf * folds + place
         order = np.argsort(cell, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1):
-            others = residual[rows]
-            for some in row_blocks(rows.size, rows.size):
-                mine = rows[some]
-                apart = (mine[:, None] != rows) if groups is None else (groups[mine][:, None] != groups[rows])
-                weighted = (residual[mine] @ others.T) * (apart * weight[rows])
-                total[mine] += weighted.sum(axis=1)
-                pairs[mine] += apart @ weight[rows]
-                square[mine] += np.square(weighted).sum(axis=1)
+            sums[:, rows] += _pair_up(residual[rows], weight[rows], None if groups is None else groups[rows])
+    total, pairs, square = sums
     return _average(total, pairs, square, weight, inflation(len(home), folds))
+
+
+def _pair_up(residual: FloatArray, weight: FloatArray, group: IntArray | None) -> FloatArray:
+    """For each row the sums Σωrᵢrⱼ, Σω and Σ(ωrᵢrⱼ)² over all other rows, or over those of other groups."""
+    n, width = residual.shape
+    if group is None and n > 4 * width * width:  # many rows in few directions: their second moments say it all
+        weighted = weight[:, None] * residual
+        square = np.einsum("ij,ij->i", residual, residual)
+        total = residual @ weighted.sum(axis=0) - weight * square
+        squares = np.einsum("ij,ij->i", residual @ (weighted.T @ weighted), residual) - (weight * square) ** 2
+        return np.stack([total, weight.sum() - weight, squares])
+    out, key = np.empty((3, n)), np.arange(n) if group is None else group
+    for some in row_blocks(n, n):
+        apart = weight * (key[some, None] != key)
+        weighted = (residual[some] @ residual.T) * apart
+        out[:, some] = weighted.sum(axis=1), apart.sum(axis=1), np.square(weighted).sum(axis=1)
+    return out

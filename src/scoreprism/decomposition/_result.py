@@ -406,7 +406,10 @@ class Decomposition(Noted, TermTable):
         if not self.loss.strictly_proper:
             why = f"the {self.loss!s} loss has no continuous curvature that it could be built on"
         elif self._ends is None or self._ends.degenerate is None:
-            why = "it needs probabilities that decompose() fitted out of sample, and a loss whose curvature is known"
+            why = (
+                "it needs probabilities that decompose() fitted out of sample, neighbours left out together, "
+                "and a loss whose curvature is known"
+            )
         else:
             why = "only terms next to C have one"
         return f"{name!r} has no interval for any shape: {why}. Use interval(method='bracket')."
