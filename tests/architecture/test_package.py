@@ -72,7 +72,7 @@ def test_import_changes_nothing_global():
 def test_public_names_resolve_and_are_listed():
     for name in scoreprism.__all__:
         assert getattr(scoreprism, name) is not None
-    assert len(scoreprism.__all__) == 25 + 1  # and __version__
+    assert len(scoreprism.__all__) == 26 + 1  # and __version__
     assert dir(scoreprism) == sorted([*scoreprism.__all__, *scoreprism.PUBLIC_PACKAGES])
     assert not set(scoreprism.__all__) & set(scoreprism.PUBLIC_PACKAGES)
     with pytest.raises(AttributeError, match="module 'scoreprism' has no attribute 'nonsense'"):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.frames import unwrap
+from scoreprism._core.logits import Logits, turn_into_law
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._spelling import Marked, mark
@@ -273,7 +274,9 @@ def refuse_law(law: FloatArray, name: str) -> NoReturn:
 
 
 def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatArray:
-    """Numbers in the shape of a law, ``(n,)`` or ``(n, K)``, not yet checked to be probabilities."""
+    """Numbers in the shape of a law, ``(n,)`` or ``(n, K)``, not yet checked to be probabilities; logits as these."""
+    if isinstance(value, Logits):
+        return _parse_logits(as_law_array(value.values, name, single=single), name)
     law = _as_real(value, name)
     if law.ndim == 0 and single:
         law = law.reshape(1)
@@ -293,12 +296,27 @@ def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatA
 
 
 def parse_law(value: ArrayLike, name: str = "y_proba", *, single: bool = False) -> FloatArray:
-    """Probabilities of shape ``(n,)`` or ``(n, K)``; a single number only with `single`."""
+    """Probabilities of shape ``(n,)`` or ``(n, K)``, or logits of them; a single number only with `single`."""
     law = as_law_array(value, name, single=single)
     rows = max(1, _IN_CACHE // n_classes(law))
     if not all(is_law(law[start : start + rows]) for start in range(0, law.shape[0], rows)):
         refuse_law(law, name)
     return law
+
+
+def _parse_logits(logits: FloatArray, name: str) -> FloatArray:
+    """The probabilities of logits, which must be numbers, and of which one in each row must be above −∞."""
+    bad = np.isnan(logits) if logits.ndim == 1 else np.isnan(logits).any(axis=1) | np.isposinf(logits).any(axis=1)
+    if logits.ndim == 2:
+        bad |= np.isneginf(logits).all(axis=1)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        refuse(
+            f"the logits of {mark(name)} must be numbers or −∞, not all of a row −∞",
+            f"{abbreviate(np.atleast_1d(logits[row]))} in row {row} ({int(bad.sum())} of {bad.size} rows)",
+            "Correct these rows, or leave them out.",
+        )
+    return turn_into_law(logits)
 
 
 def parse_folds(value: ArrayLike, law: FloatArray, name: str) -> FloatArray:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import SUM_TOLERANCE, abbreviate, is_law, parse_numbers, refuse, refuse_law
 from scoreprism._core.frames import unwrap
 from scoreprism._core.labels import parse_labels
+from scoreprism._core.logits import Logits
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._findings.finding import Finding, announce
 from scoreprism.exceptions import InputError
@@ -19,6 +20,9 @@ from scoreprism.exceptions import InputError
 
 def score_numbers(scores: ArrayLike) -> FloatArray:
     """Real numbers of one or two dimensions."""
+    if isinstance(scores, Logits):
+        remedy = 'Pass kind="logit" to the calibrator, and the numbers themselves.'
+        refuse("a calibrator is told by `kind` what its scores are", "Logits", remedy)
     values = unwrap(scores).values
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "kind", None) == "O":

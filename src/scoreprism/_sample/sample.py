@@ -24,6 +24,7 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
 from scoreprism._core.labels import GivenLaw, code_labels, parse_groups, parse_labels, parse_outcomes
+from scoreprism._core.logits import get_values
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, narrow_law
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import UNNAMED
@@ -179,7 +180,7 @@ class Sample:
         require_aligned(
             {
                 "y_true": y_true,
-                **{"y_proba" if single else f"y_proba[{name!r}]": value for name, value in models.items()},
+                **{"y_proba" if single else f"y_proba[{name!r}]": get_values(value) for name, value in models.items()},
                 "X": X,
                 "q": q,
                 "latent": latent,
@@ -203,7 +204,7 @@ class Sample:
             groups=groups,
             pos_label=pos_label,
             classes=classes,
-            backend=next(filter(None, (*map(backend_of, models.values()), backend_of(X))), None),
+            backend=next(filter(None, (*map(backend_of, map(get_values, models.values())), backend_of(X))), None),
         )
         above = iter(parsed[len(laws) :])
         n = base.n
@@ -632,7 +633,7 @@ def drop_absent_rows(sample: Sample) -> Sample:
 def name_models(y_proba: Any) -> dict[str, Any]:
     """Models by name; an unnamed one takes the name of its class or column, else "model"."""
     if not isinstance(y_proba, Mapping):
-        name = getattr(y_proba, "name", None)
+        name = getattr(get_values(y_proba), "name", None)
         if hasattr(y_proba, "predict_proba"):
             return {type(y_proba).__name__: y_proba}
         return {name if isinstance(name, str) and name else UNNAMED: y_proba}
@@ -675,7 +676,7 @@ def _parse_predictions(
         if not hasattr(value, "predict_proba"):
             law = parse_law(value, what)
             unnamed = len(models) > 1 and law.ndim == 1  # called after its model, which is no label
-            laws[name] = GivenLaw(what, law, None, None if unnamed else column_names(value))
+            laws[name] = GivenLaw(what, law, None, None if unnamed else column_names(get_values(value)))
             continue
         law, columns, findings[name] = apply_model(value, X, y=y_true, sample_weight=sample_weight)
         present = set(code_labels(parse_labels(y_true, "y_true"), "y_true")[0].tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scoreprism._core.logits import Logits
 from scoreprism._document.result import Contributions
 from scoreprism._findings.finding import Finding
 from scoreprism._kernels.term_intervals import Bound, Interval
@@ -24,6 +25,7 @@ __all__ = [
     "FiniteModel",
     "Interval",
     "Level",
+    "Logits",
     "PairedDifference",
     "Sample",
     "SegmentDecompositions",
