@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.model_selection import LeaveOneOut
+from sklearn.model_selection import KFold, LeaveOneOut
 
 from scoreprism import Chain, Decomposition, Level, decompose
 from scoreprism.calibrators import SelectedCalibrator
@@ -64,12 +64,13 @@ def products(q, home, weight, near, groups):
 
 
 def by_definition(q, home, weight, near, groups):
-    """Rows b, B and D of STATISTICS 8.3."""
+    """Rows b, B and D of STATISTICS 8.3; B is a mean over the rows that have neighbours."""
     total, held, square = products(q, home, weight, near, groups)
-    b = np.divide(total, held, out=np.zeros(total.size), where=held > 0)
+    known = weight[held > 0].sum()
+    b = np.divide(total, held, out=np.zeros(total.size), where=held > 0) * (weight.sum() / known)
     each = np.divide(weight**2 * square, held**2, out=np.zeros(total.size), where=held > 0)
     folds = int(home.max()) + 1
-    degenerate = 2 * (1 + (len(home) - 1) / folds) * each.sum() / weight.sum() ** 2
+    degenerate = 2 * (1 + (len(home) - 1) / folds) * each.sum() / known**2
     return b, float(weight @ b / weight.sum()), degenerate
 
 
@@ -479,3 +480,16 @@ def test_no_grouping_is_promised_where_the_features_know_the_score():
             warnings.simplefilter("ignore")
             promised += decompose(y, s, X, loss="brier", repeats=1).lower_bound("grouping").value > 0
     assert promised <= 4  # five or more of 30 at a rate of .05: once in 60 runs
+
+
+def test_few_neighbours_do_not_make_a_bound_smaller():
+    """Stairs that Platt's map cannot follow: with many folds few rows have a neighbour, and say so for all of them."""
+    reach = {5: [], 100: []}
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        s = rng.uniform(0.05, 0.95, 400)
+        y = rng.random(400) < np.clip(s + 0.22 * np.sign(np.sin(8 * np.pi * s)), 0.02, 0.98)
+        for folds, ends in reach.items():
+            splits = KFold(folds, shuffle=True, random_state=seed)
+            ends.append(decompose(y, s, calibrator="platt", cv=splits).interval("reliability", method="any-shape").high)
+    assert np.mean(reach[100]) > np.mean(reach[5])

@@ -482,16 +482,17 @@ class Pairs(NamedTuple):
         own = v * q if self.squares is self.mass else self.squares * q**2
         spread = self.windows.sums(own[:, :, 0] + own[:, :, 1])
         total = np.einsum("pkyg,pkg->yg", v, near) - own.sum(axis=(0, 1))
-        rows = np.divide(total, self.weight, out=np.zeros(total.shape), where=known)
+        line = self.mass[0].sum(axis=0)
+        held = float(line[known].sum())  # rows without a neighbour are taken to be as the others
+        rows = np.divide(total, self.weight, out=np.zeros(total.shape), where=known) * (float(line.sum()) / held)
         if self.squares is self.mass:
             fourth = np.einsum("pkyg,pkyg->yg", own, q**2)
         else:  # Σω⁴ of rows of about the same weight
             ratio = np.divide(self.squares, self.mass, out=np.zeros(self.mass.shape), where=self.mass > 0.0)
             fourth = np.einsum("pkyg,pkyg->yg", own * ratio**2, q**2)
         square = np.einsum("pkyg,pkg->yg", own, spread) - fourth
-        line = self.mass[0].sum(axis=0)
         each = np.divide(line**2 * np.maximum(square, 0.0), self.weight**2, out=np.zeros(total.shape), where=known)
-        return Second(rows, float(inflation(*self.mass.shape[:2]) * each.sum() / float(line.sum()) ** 2))
+        return Second(rows, float(inflation(*self.mass.shape[:2]) * each.sum() / held**2))
 
 
 def inflation(partitions: int, folds: int) -> float:
@@ -561,9 +562,10 @@ def _average(
     known = pairs > 1e-9 * float(weight.max())
     if not known.any():
         return None
-    rows = np.divide(total, pairs, out=np.zeros(total.size), where=known)
+    held = float(weight[known].sum())  # rows without a neighbour are taken to be as the others
+    rows = np.divide(total, pairs, out=np.zeros(total.size), where=known) * (float(weight.sum()) / held)
     each = np.divide(weight**2 * np.maximum(square, 0.0), pairs**2, out=np.zeros(total.size), where=known)
-    return Second(rows, float(factor * each.sum() / weight.sum() ** 2))
+    return Second(rows, float(factor * each.sum() / held**2))
 
 
 def leaf_products(
