@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bootstrap, calibrators, curves, decompositions, diagrams, estimation, imports, losses, metrics
+from benchmarks import (
+    bootstrap,
+    calibrators,
+    classes,
+    curves,
+    decompositions,
+    diagrams,
+    estimation,
+    imports,
+    losses,
+    metrics,
+)
 from benchmarks.runner import run
 
 GROUPS = {
@@ -12,6 +23,7 @@ GROUPS = {
     "losses": losses,
     "decompositions": decompositions,
     "calibrators": calibrators,
+    "classes": classes,
     "bootstrap": bootstrap,
     "estimation": estimation,
     "curves": curves,

@@ -35,7 +35,7 @@ class Logits:
     >>> y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)  # drawn from the softmax of z
     >>> scoreprism.calibration_test(y, scoreprism.Logits(z), random_state=0).pvalue > 0.05
     True
-    >>> bool(scoreprism.decompose(y, scoreprism.Logits(2 * z)).terms["reliability"] > 0.1)
+    >>> bool(scoreprism.decompose(y, scoreprism.Logits(2 * z)).terms["reliability"] > 0.05)
     True
     """
 

@@ -35,6 +35,7 @@ from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, column_expression
 from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
 from scoreprism._maps.score_reduction import Reduction
+from scoreprism._maps.torch_map import make_torch_map
 from scoreprism._parameters import described
 from scoreprism._sample.batch import Batch
 from scoreprism._sample.fit_rows import FitRows, GivenRows, warn_of_reversed_scores
@@ -313,6 +314,39 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Text that `scoreprism.calibrators.from_json` reads.
         """
         return json.dumps(self.to_dict(), allow_nan=False, indent=indent, ensure_ascii=False)
+
+    def to_torch(self) -> Callable[[Any], Any]:
+        """
+        The fitted map of several classes as a function of torch tensors.
+
+        Returns
+        -------
+        callable
+            From a tensor of scores, one column per class and of the kind the map was fitted on, to probabilities: plain
+            tensor operations, on the device of the tensor, through which gradients flow. Half precision is computed in
+            single precision. For temperature, vector, matrix and Dirichlet maps, also those chosen by a
+            `SelectedCalibrator`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scoreprism.calibrators import TemperatureCalibrator
+        >>> rng = np.random.default_rng(0)
+        >>> z = rng.normal(size=(500, 3))
+        >>> y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+        >>> calibrate = TemperatureCalibrator(kind="logit").fit(2 * z, y).to_torch()
+        >>> calibrate(torch.tensor([[2.0, 0.0, -1.0]])).sum(1)                            # doctest: +SKIP
+        tensor([1.])
+        """
+        fitted, k = self._fitted, len(self.classes_)
+        function = make_torch_map(fitted, k)
+        if function is None:
+            refuse(
+                "`to_torch` is for temperature, vector, matrix and Dirichlet maps of a table of scores",
+                f"a map of {type(self).__name__} for {k} classes",
+                "Choose one of these calibrators, fitted on one column per class.",
+            )
+        return function
 
     def to_sql(self, column: str, *, quote: str = '"', number: str = "DOUBLE") -> str:
         """
