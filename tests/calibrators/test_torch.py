@@ -40,6 +40,10 @@ def test_tensors_give_what_arrays_give(map_, kind):
         assert double.numpy() == pytest.approx(fitted.calibrate(given), abs=1e-9)
         assert function(torch.tensor(given).float()).numpy() == pytest.approx(fitted.calibrate(given), abs=2e-6)
         assert function(torch.tensor(given).half()).dtype == torch.float32
+        if torch.cuda.is_available():
+            there = function(torch.tensor(given, device="cuda"))
+            assert there.device.type == "cuda"
+            assert there.cpu().numpy() == pytest.approx(fitted.calibrate(given), abs=1e-9)
 
 
 def test_gradients_flow():
@@ -52,9 +56,10 @@ def test_gradients_flow():
 
 
 def test_the_map_that_was_selected_is_taken():
-    torch = pytest.importorskip("torch")
     z, y = draw()
-    fitted = SelectedCalibrator(["temperature", "vector-scaling"], kind="logit").fit(z, y)
+    fitted = SelectedCalibrator(candidates=["temperature", "vector-scaling"], order="any", kind="logit").fit(z, y)
+    assert callable(fitted.to_torch())
+    torch = pytest.importorskip("torch")
     assert fitted.to_torch()(torch.tensor(z)).numpy() == pytest.approx(fitted.calibrate(z), abs=1e-9)
 
 

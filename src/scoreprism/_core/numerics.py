@@ -106,7 +106,7 @@ def rising_sigmoid(x: FloatArray) -> FloatArray:
 
 
 #: Numbers in a block of rows that stays in the cache; and classes up to which a block is turned, classes first.
-_BLOCK, _TURNED = 1 << 16, 256
+_BLOCK, TURNED = 1 << 16, 256
 
 
 def row_blocks(n: int, width: int) -> Iterator[slice]:
@@ -119,7 +119,7 @@ def log_softmax(eta: FloatArray) -> FloatArray:
     """log(e^η / Σ e^η) of each row, without overflow."""
     logs = np.empty(eta.shape)
     for rows in row_blocks(*eta.shape):
-        if eta.shape[1] <= _TURNED:  # numpy sums a few long lines faster than many short ones
+        if eta.shape[1] <= TURNED:  # numpy sums a few long lines faster than many short ones
             part = np.ascontiguousarray(eta[rows].T, dtype=np.float64)
             part -= part.max(axis=0)
             part -= np.log(np.exp(part).sum(axis=0))

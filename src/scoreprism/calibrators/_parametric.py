@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scoreprism._core.numerics import TINY, clipped_sigmoid, log_pair, rate_log_odds, rising_sigmoid, row_blocks
+from scoreprism._core.numerics import (
+    TINY,
+    TURNED,
+    clipped_sigmoid,
+    log_pair,
+    log_softmax,
+    rate_log_odds,
+    rising_sigmoid,
+    row_blocks,
+)
 from scoreprism._core.simplex import FloatArray, one_hot, pick
 from scoreprism._kernels.logistic import Likelihood, find_separation, fit_or_shrink, shrink_targets
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
@@ -171,9 +182,9 @@ class TemperatureCalibrator(Calibrator):
         low = smallest(data)
         logs = log_law(data.score, data.kind, low)
         beta, self.separated_ = _find_sharpness(logs, data)
-        fitted = Tempered(data.kind, beta, low, 0.0)(data.score)
+        least = float(np.exp(log_softmax(beta * logs).min()))
         most = min(data.distance, 0.5 / data.k)
-        return Tempered(data.kind, beta, low, float(min(most, max(fitted.min(), TINY))))  # fitted rows stay
+        return Tempered(data.kind, beta, low, min(most, max(least, TINY)))  # fitted rows stay
 
     @property
     def temperature_(self) -> float:
@@ -182,6 +193,8 @@ class TemperatureCalibrator(Calibrator):
         return 1.0 / float(fitted.sharpness if isinstance(fitted, Tempered) else fitted.curve.slope)
 
 
+#: Classes from which on some of the rows say where to start.
+_MANY_CLASSES = 20
 #: From 1/T to the first and second derivative of the log loss there.
 _Derivatives = Callable[[float], tuple[float, float]]
 
@@ -197,25 +210,26 @@ def _make_binary_derivatives(x: FloatArray, y: FloatArray, weight: FloatArray | 
     return evaluate
 
 
-def _make_class_derivatives(logs: FloatArray, targets: FloatArray, weight: FloatArray | None) -> _Derivatives:
-    """The same for K classes."""
+def _make_class_derivatives(logs: FloatArray, targets: NDArray[Any], weight: FloatArray | None) -> _Derivatives:
+    """The same for K classes; `targets` are codes, or a table of probabilities."""
     mass = np.ones(logs.shape[0]) if weight is None else weight
-    observed = float(mass @ (targets * logs).sum(axis=1))
-    turned = np.ascontiguousarray(logs.T)  # numpy sums a few long lines faster than many short ones
+    observed = float(mass @ (pick(logs, targets) if targets.ndim == 1 else (targets * logs).sum(axis=1)))
+    turn = logs.shape[1] <= TURNED  # numpy sums a few long lines faster than many short ones
+    table, axis = (np.ascontiguousarray(logs.T), 0) if turn else (logs, 1)
 
     def evaluate(beta: float) -> tuple[float, float]:
         slope, curve = -observed, 0.0
         for rows in row_blocks(*logs.shape):
-            z = turned[:, rows]
+            z = table[:, rows] if turn else table[rows]
             p = beta * z
-            p -= p.max(axis=0)
+            p -= p.max(axis=axis, keepdims=True)
             np.exp(p, out=p)
-            p /= p.sum(axis=0)
+            total = p.sum(axis=axis)
             p *= z
-            mean = p.sum(axis=0)
+            mean = p.sum(axis=axis) / total
             p *= z
             slope += float(mass[rows] @ mean)
-            curve += float(mass[rows] @ (p.sum(axis=0) - mean**2))
+            curve += float(mass[rows] @ (p.sum(axis=axis) / total - mean**2))
         return slope, curve
 
     return evaluate
@@ -223,13 +237,13 @@ def _make_class_derivatives(logs: FloatArray, targets: FloatArray, weight: Float
 
 def _find_sharpness(x: FloatArray, data: FitRows) -> tuple[float, bool]:
     """The best 1/T, and whether the scores separate the classes, where smoothed targets keep it finite."""
-    make = _make_binary_derivatives if data.k == 2 else _make_class_derivatives
-    hit = data.y if data.k == 2 else one_hot(data.codes, data.k)
+    make: Callable[..., _Derivatives] = _make_binary_derivatives if data.k == 2 else _make_class_derivatives
+    hit = data.y if data.k == 2 else data.codes
     if _has_no_optimum(x, data):
-        smooth = shrink_targets(hit, data.weight) if data.k == 2 else _shrink_rows(hit, data)
+        smooth = shrink_targets(data.y, data.weight) if data.k == 2 else _shrink_rows(one_hot(data.codes, data.k), data)
         return max(_minimise(make(x, smooth, data.weight)), 1.0), True  # never flatter: that would worsen the loss
-    start, step = 1.0, len(x) // 4096
-    if step > 16:
+    start, step = 1.0, min(x.size // 4096, len(x) // 1024)  # some rows say nearly where the optimum is
+    if step > 16 or (step > 3 and data.k > _MANY_CLASSES):
         start = _minimise(make(x[::step], hit[::step], None if data.weight is None else data.weight[::step]))
     return _minimise(make(x, hit, data.weight), start), False
 
@@ -241,6 +255,9 @@ def _has_no_optimum(x: FloatArray, data: FitRows) -> bool:
         if (np.where(data.codes[few] == 1, x[few], -x[few]) < 0.0).any():
             return False
         return bool((np.where(data.codes == 1, x, -x) >= 0.0).all() and x.any())
+    few = slice(0, 1024)
+    if (pick(x[few], data.codes[few]) < x[few].max(axis=1)).any():
+        return False
     others = np.where(one_hot(data.codes, data.k) > 0.0, -np.inf, x)
     gaps = pick(x, data.codes) - others.max(axis=1)
     return bool((gaps >= 0.0).all() and gaps.any())
