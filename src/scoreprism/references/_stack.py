@@ -83,7 +83,14 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return names
 
     def boost_ahead(self, tasks: Sequence[Task]) -> None:
-        """Fit what the members of several small tasks boost, all at once: see `can_boost_ahead`."""
+        """
+        Fit what the members of several small tasks boost, all at once.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+            Tasks that `can_boost_ahead` allows; each keeps its fits.
+        """
         boost_ahead(tasks, self._names())
 
     def fit_members(self, task: Task, rng: np.random.Generator) -> Predict:
