@@ -47,6 +47,8 @@ from scoreprism.references import StackedReference
 
 #: Partitions of the rows into folds that C is fitted in: for two classes, for more, and with a foreign calibrator.
 PARTITIONS, PARTITIONS_OF_CLASSES, PARTITIONS_OF_FOREIGN = 20, 4, 4
+#: Of more classes than this, half as many: estimates depend on them by 1 to 3 % of a standard error.
+_MANY_CLASSES = 20
 #: How many of them levels above C are fitted in; one with a foreign classifier.
 REPEATS = 3
 #: Fewer rows than this in a calibration split, or fewer expected surprises in all, get a note.
@@ -128,6 +130,7 @@ class ChainFit:
         else:
             few = any(isinstance(one, ForeignMap) for one in maps)
             most = PARTITIONS_OF_FOREIGN if few else PARTITIONS if rows.k == 2 else PARTITIONS_OF_CLASSES
+            most = most // 2 if rows.k > _MANY_CLASSES else most
             plan, partitions = make_partitions(cv, rows, sample.groups, seed, max(most, count), ties)
         if not plan.whole:
             findings += (Finding("partial_cv", n=int(plan.tested.sum()), facts={"total": sample.n}),)
