@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit, log_softmax, softmax
 
-from scoreprism import Logits, Sample, calibration_test, compare, decompose, evaluate, get_loss, make_report
+from scoreprism import Level, Logits, Sample, calibration_test, compare, decompose, evaluate, get_loss, make_report
 from scoreprism.calibrators import TemperatureCalibrator
 from scoreprism.exceptions import InputError
 
@@ -87,6 +87,21 @@ def test_a_row_without_any_class_is_refused(drawn):
     z, y = drawn
     with pytest.raises(InputError, match="not all of a row −∞; got -inf, -inf, -inf, -inf in row 0"):
         decompose(y, Logits(np.full(z.shape, -np.inf)))
+
+
+def test_logits_of_logits_are_the_same(drawn):
+    z, y = drawn
+    assert np.array_equal(Sample.of(y, Logits(Logits(z))).prediction, Sample.of(y, Logits(z)).prediction)
+
+
+def test_as_a_level_they_are_declared_too(drawn):
+    z, y = drawn
+    given = decompose(y, Logits(z), levels={"finer": Level("finer", Logits(z))}, random_state=0)
+    by_q = decompose(y, Logits(z), q=softmax(z, axis=1), random_state=0)
+    assert list(given.terms.values()) == pytest.approx(list(by_q.terms.values()), abs=1e-12)
+    for wrong in ({"levels": {"finer": Logits(z)}}, {"X": Logits(z)}):
+        with pytest.raises(InputError, match=r"must be a table of features; got Logits, which stand for probabilities"):
+            decompose(y, Logits(z), **wrong)
 
 
 def test_they_are_not_guessed(drawn):

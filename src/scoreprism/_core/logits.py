@@ -17,9 +17,9 @@ class Logits:
     """
     Logits, in the place of probabilities: log-odds for two classes, one column per class for more.
 
-    Every function that takes ``y_proba`` (or ``q``, or a level) takes them; they are never guessed. The softmax is
-    computed once, in double precision whatever the type of the logits; no logit but −∞, which is a probability of 0,
-    gives a probability below 1e-300.
+    Every function that takes ``y_proba`` takes them, and so do ``q`` and ``Level``; they are never guessed. The softmax
+    is computed once, in double precision whatever the type of the logits; no logit but −∞, which is a probability of
+    0, gives a probability below 1e-300.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Logits:
     """
 
     def __init__(self, values: Any) -> None:
-        self.values = values
+        self.values = get_values(values)  # logits of logits are the same logits
 
     def __repr__(self) -> str:
         shape = getattr(self.values, "shape", None)

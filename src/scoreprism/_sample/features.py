@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import abbreviate, is_missing, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
+from scoreprism._core.logits import Logits
 from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism._spelling import mark
@@ -142,6 +143,9 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
 
     A one-dimensional array is one column.
     """
+    if isinstance(value, Logits):
+        remedy = "Pass them as `y_proba` or `q`, in Level(name, Logits(z)), or z itself as features."
+        refuse(f"{mark(name)} must be a table of features", "Logits, which stand for probabilities", remedy)
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         refuse(f"{mark(name)} must be a dense table", f"a sparse {type(value).__name__}", "Call .toarray() first.")
     if backend_of(value) is not None:
