@@ -10,8 +10,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import detach, is_foreign, is_real, to_host
 from scoreprism._core.frames import unwrap
-from scoreprism._core.logits import Logits, turn_into_law
+from scoreprism._core.lazy_laws import ClassScores, LazyLaw, find_bad_logits, is_law_block, read_scores
+from scoreprism._core.logits import Logits, get_values, turn_into_law
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._spelling import Marked, mark
@@ -275,6 +277,10 @@ def refuse_law(law: FloatArray, name: str) -> NoReturn:
 
 def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatArray:
     """Numbers in the shape of a law, ``(n,)`` or ``(n, K)``, not yet checked to be probabilities; logits as these."""
+    lazy: Any = _read_lazily(value, name)
+    if lazy is not None:
+        stands_for_array: FloatArray = lazy
+        return stands_for_array  # stands for an array
     if isinstance(value, Logits):
         return _parse_logits(as_law_array(value.values, name, single=single), name)
     law = _as_real(value, name)
@@ -298,24 +304,57 @@ def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatA
 def parse_law(value: ArrayLike, name: str = "y_proba", *, single: bool = False) -> FloatArray:
     """Probabilities of shape ``(n,)`` or ``(n, K)``, or logits of them; a single number only with `single`."""
     law = as_law_array(value, name, single=single)
+    if isinstance(law, LazyLaw):
+        return law  # checked as it was read
     rows = max(1, _IN_CACHE // n_classes(law))
     if not all(is_law(law[start : start + rows]) for start in range(0, law.shape[0], rows)):
         refuse_law(law, name)
     return law
 
 
-def _parse_logits(logits: FloatArray, name: str) -> FloatArray:
-    """The probabilities of logits, which must be numbers, and of which one in each row must be above −∞."""
-    bad = np.isnan(logits) if logits.ndim == 1 else np.isnan(logits).any(axis=1) | np.isposinf(logits).any(axis=1)
-    if logits.ndim == 2:
-        bad |= np.isneginf(logits).all(axis=1)
+#: Numbers of an array of low precision from which it is read by blocks instead of being copied to float64.
+_MANY_NUMBERS = 1 << 22
+
+
+def _read_lazily(value: Any, name: str) -> ClassScores | None:
+    """Scores of several classes that stay where they are: of other libraries, and large ones of low precision."""
+    values = get_values(value)
+    if not _stays_where_it_is(values):
+        return None
+
+    def check(block: Any, first: int) -> None:
+        if isinstance(value, Logits):
+            _refuse_logits(to_host(find_bad_logits(block)), block, first, name)
+        elif not is_law_block(block, SUM_TOLERANCE):
+            refuse_law(to_host(detach(values)).astype(np.float64), name)
+
+    return read_scores(detach(values), is_logit=isinstance(value, Logits), check=check)
+
+
+def _stays_where_it_is(values: Any) -> bool:
+    """Whether scores of several classes are read by blocks, where they are."""
+    if is_foreign(values):
+        return bool(values.ndim == 2 and values.shape[1] > 2 and values.shape[0] > 0 and is_real(values))
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.shape[1] < 3:
+        return False
+    return values.dtype.kind == "f" and values.dtype.itemsize < 8 and values.size >= _MANY_NUMBERS
+
+
+def _refuse_logits(bad: NDArray[np.bool_], logits: Any, first: int, name: str) -> None:
+    """Refuse rows of logits that give no probabilities."""
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
+        wrong = to_host(logits)[row]
         refuse(
             f"the logits of {mark(name)} must be numbers or −∞, not all of a row −∞",
-            f"{abbreviate(np.atleast_1d(logits[row]))} in row {row} ({int(bad.sum())} of {bad.size} rows)",
+            f"{abbreviate(np.atleast_1d(wrong))} in row {first + row} ({int(bad.sum())} of {bad.size} rows)",
             "Correct these rows, or leave them out.",
         )
+
+
+def _parse_logits(logits: FloatArray, name: str) -> FloatArray:
+    """The probabilities of logits, which must be numbers, and of which one in each row must be above −∞."""
+    _refuse_logits(np.isnan(logits) if logits.ndim == 1 else find_bad_logits(logits), logits, 0, name)
     return turn_into_law(logits)
 
 

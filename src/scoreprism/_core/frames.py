@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import is_foreign, to_host
 from scoreprism._spelling import mark
 from scoreprism.exceptions import InputError
 
@@ -37,7 +38,7 @@ def unwrap(value: object) -> Unwrapped:
     """Take the values out of a series or frame; leave everything else as it is."""
     backend = backend_of(value)
     if backend is None:
-        return Unwrapped(value)
+        return Unwrapped(to_host(value) if is_foreign(value) else value)
     import narwhals as nw
 
     if backend == "pyarrow" and type(value).__name__.endswith(("Array", "Scalar")):

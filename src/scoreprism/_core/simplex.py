@@ -12,6 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import like, namespace
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 #: What users may pass where an array is wanted; `_core/checks.py` narrows it.
@@ -67,6 +69,14 @@ def one_hot(y: IntArray, k: int) -> FloatArray:
     return encoded
 
 
+def one_hot_like(y: IntArray, law: FloatArray) -> FloatArray:
+    """One-hot encoding of outcomes, in the shape and the place of a law."""
+    if isinstance(law, np.ndarray):
+        return one_hot(y, law.shape[1])
+    xp = namespace(law)  # an array of another library
+    return xp.astype(y[:, None] == like(np.arange(law.shape[1]), law)[None, :], law.dtype)
+
+
 @lru_cache(maxsize=4)
 def _row_starts(n: int, k: int) -> IntArray:
     """Flat index of the first entry of each row; cached, because many blocks have the same shape."""
@@ -76,6 +86,9 @@ def _row_starts(n: int, k: int) -> IntArray:
 def pick(matrix: FloatArray, y: IntArray) -> FloatArray:
     """The entry of each row in the column of its outcome."""
     n, k = matrix.shape
+    if not isinstance(matrix, np.ndarray):
+        xp = namespace(matrix)
+        return xp.take(xp.reshape(matrix, (-1,)), like(np.arange(n) * k, matrix) + y)
     if matrix.flags.c_contiguous:  # a flat take is three times faster than two index arrays
         picked: FloatArray = matrix.reshape(-1).take(_row_starts(n, k) + y)
         return picked

@@ -24,6 +24,10 @@ _LOOK = 0.5
 _LOST = (("distributed", "KilledWorker"), ("ray.exceptions", "RayActorError"), ("ray.exceptions", "WorkerCrashedError"))
 
 
+#: Numbers to work on from which threads gain more than they cost.
+_WORTH_THREADS = 1 << 23
+
+
 def count_workers(n_jobs: int | None) -> int:
     """Workers joblib would use; None means those of an active ``parallel_config``, else one."""
     if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):  # it cannot have been configured
@@ -158,6 +162,21 @@ def _watch_parent(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=look, name="scoreprism-watch", daemon=True).start()
+
+
+def map_threads(function: Callable[[Any], Any], items: Sequence[Any], work: int) -> list[Any]:
+    """
+    A function of each item, in as many threads as there are cores where the `work`, in numbers, is worth it.
+
+    For functions that spend their time in numpy, which lets other threads run meanwhile.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if work < _WORTH_THREADS or min(cores, len(items)) < 2:
+        return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with limit_threads(), ThreadPoolExecutor(min(cores, len(items))) as pool:
+        return list(pool.map(function, items))
 
 
 @contextmanager

@@ -7,25 +7,39 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from scoreprism._core.arrays import convert, like, namespace, to_host
+from scoreprism._core.lazy_laws import ClassScores, read_scores
 from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, center_logs
 from scoreprism._core.progress import track
-from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law, pick
+from scoreprism._core.workers import map_threads
 from scoreprism._fitting.crossfit import REFITS, CrossFit, FittedLaw, split_blocks
 from scoreprism._fitting.fitted_laws import CellFits, RowFits, ScoreCells, interpolate_laws
+from scoreprism._fitting.model_laws import (
+    ClassShifts,
+    ClippedMaps,
+    FittedMaps,
+    KeptLaws,
+    MixedMaps,
+    ModelLaws,
+    TopShifts,
+    keep_small,
+)
 from scoreprism._fitting.parse_learners import MapLearner, Refinement
 from scoreprism._kernels.local_shifts import find_depth, find_leaves, local_shifts, shift_classes
 from scoreprism._kernels.term_intervals import Alternative
 from scoreprism._learners.members import MEMBERS, Task, mix_laws, observed_probabilities
+from scoreprism._maps.score_block import ScoreBlock
 from scoreprism._sample.batch import Batch
 from scoreprism._sample.features import Encoder
 from scoreprism._sample.fit_rows import FitRows
-from scoreprism._sample.level import Level
+from scoreprism._sample.level import Level, spread
 from scoreprism._sample.sample import Sample
 from scoreprism.decomposition import Chain
 from scoreprism.losses import LogLoss, ProperLoss
@@ -55,7 +69,7 @@ class FittedScore:
 
     fitted: FittedLaw
     fits: CellFits | RowFits
-    below: tuple[FloatArray, ...]  # laws of every model on every row, in each partition that levels above are fitted in
+    below: tuple[Any, ...]  # laws of every model on every row, in each partition that levels above are fitted in
 
 
 #: A law whose spread over the folds is more than this share of its loss has learned noise.
@@ -105,6 +119,8 @@ class Candidates(ABC):
 
     fit: ChainFit
     names: tuple[str, ...]
+    #: Whether each is judged by itself as soon as they are fitted; else when somebody asks, who then fits them again.
+    are_judged_at_once: ClassVar[bool] = True
 
     @abstractmethod
     def alone(self) -> Iterator[tuple[str, CellFits | RowFits]]:
@@ -142,6 +158,8 @@ def fit_candidates(fit: ChainFit) -> Candidates:
         return _SplitCandidates.of(fit, fit.calibration)
     if fit.pooling is not None or (fit.partitions is not None and fit.rows.k == 2):
         return _CellCandidates.of(fit)
+    if fit.partitions is not None and (fit.rows.k > MANY_CLASSES or isinstance(fit.rows.score, ClassScores)):
+        return _BlockCandidates.of(fit)
     return _RowCandidates.of(fit)
 
 
@@ -259,10 +277,9 @@ class _RowCandidates(Candidates):
 
     @staticmethod
     def of(fit: ChainFit) -> _RowCandidates:
-        learners, refinements, plans = _select_maps(fit), [], [fit.plan]
+        learners, refinements, plans = _select_maps(fit), [], fit.list_partitions()
         if fit.partitions is not None:
             refinements = [learner for learner in fit.maps if isinstance(learner, Refinement)]
-            plans = [fit.partitions.plan(p) for p in range(len(fit.partitions.home))]
         shared = [learner.share(fit.rows) for learner in learners]
         laws: list[list[FloatArray]] = []
         for plan in track(plans, len(plans), "partitions"):
@@ -308,9 +325,7 @@ def _fit_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatAr
     return laws
 
 
-def _weigh_in_folds(
-    fit: ChainFit, plan: CrossFit, candidates: Sequence[FloatArray], sober: NDArray[np.bool_]
-) -> FloatArray:
+def _weigh_in_folds(fit: ChainFit, plan: CrossFit, candidates: Sequence[Any], sober: NDArray[np.bool_]) -> FloatArray:
     """The weights of every model, (models, candidates), from what other models say of the rows it was trained on."""
     data = fit.rows
     logs = np.stack([_log_observed(plan, laws, data.codes) for laws in candidates])
@@ -324,6 +339,8 @@ def _weigh_in_folds(
 
 def _log_observed(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArray:
     """Log of the probability of the observed class, (models, n); in a K-fold by the model that did not see the row."""
+    if isinstance(laws, ModelLaws):
+        return -LogLoss().evaluate(plan.gather(laws).law, codes)[None]
     return np.log(observed_probabilities([plan.gather(laws).law] if plan.factor == 1.0 else list(laws), codes))
 
 
@@ -395,6 +412,12 @@ class ClassTrees:
             mass[j] = np.bincount(leaf[j], weight, 1 << depth)
         return ClassTrees(depth, weight, total, leaf, mass, tied)
 
+    def cells(self, code: int) -> tuple[IntArray, int]:
+        """The cell of each row that a class is shifted in, and how many there are."""
+        if code in self.tied:
+            return self.tied[code].cell, self.tied[code].center.size
+        return self.leaf[code].astype(np.intp), 1 << self.depth
+
     def shift(self, classes: slice, gradient: FloatArray, information: FloatArray, rate: FloatArray) -> FloatArray:
         """Shifts of each row, (classes, M, n), from gradients, informations and mean laws of some classes."""
         size = 1 << self.depth
@@ -448,6 +471,199 @@ def _boost(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArray:
 _REFINEMENTS = {"shifts": _shift_locally, "boosting": _boost}
 
 
+# ── many classes, and scores that stay where they are: a block of rows at a time ─────────────────────
+
+#: Above so many classes, levels are fitted in half as many partitions, and only classes of enough rows are shifted.
+MANY_CLASSES = 20
+#: Rows of a class from which on it has local shifts of its own, where classes are many.
+_ROWS_OF_CLASS = 200
+#: Rows by which candidates are judged to have learned noise.
+_JUDGED = 8192
+
+
+@dataclass(frozen=True)
+class _BlockCandidates(Candidates):
+    """Laws of each candidate by partition, computed when they are needed or kept where they are small."""
+
+    are_judged_at_once = False
+    plans: list[CrossFit]
+    laws: list[list[ModelLaws]]  # by partition, by candidate
+
+    @staticmethod
+    def of(fit: ChainFit) -> _BlockCandidates:
+        scores = as_scores(fit.rows.score)
+        learners = _select_maps(fit)
+        refinements = [learner for learner in fit.maps if isinstance(learner, Refinement)]
+        plans = fit.list_partitions()
+        tables = len(plans) * (len(learners) + len(refinements))
+        rows = replace(fit.rows, score=scores)
+        shared = [learner.share(rows) for learner in learners]
+        laws: list[list[ModelLaws]] = []
+        for plan in track(plans, len(plans), "partitions"):
+            fitted: list[ModelLaws] = []
+            for learner in track(shared, len(shared), "maps"):
+                parts = [rows.part(train) for train in plan.trains]
+                work = scores.values.size if isinstance(scores.values, np.ndarray) else 0
+                maps = tuple(map_threads(learner.fit, parts, work))
+                fitted.append(keep_small(FittedMaps(scores, maps), tables))
+            if refinements:
+                shares = _weigh_in_folds(fit, plan, fitted, np.ones(len(fitted), dtype=bool))
+                base = keep_small(MixedMaps(tuple(fitted), shares), tables)
+                refined = [_REFINEMENTS_BY_BLOCK[learner.name](fit, plan, base) for learner in refinements]
+                fitted += [keep_small(models, tables) for models in refined]
+            laws.append(fitted)
+        return _BlockCandidates(fit, tuple(learner.name for learner in (*learners, *refinements)), plans, laws)
+
+    def _fits(self, laws: Sequence[ModelLaws], damped: Sequence[ModelLaws]) -> RowFits:
+        parts = [
+            replace(plan.gather(models), folds=folds)  # laws that stand for arrays
+            for plan, models, folds in zip(self.plans, laws, damped, strict=True)
+        ]
+        return RowFits(self.laws[0][0].scores, parts, np.stack([plan.home for plan in self.plans]))
+
+    def alone(self) -> Iterator[tuple[str, RowFits]]:
+        for index, name in enumerate(self.names):
+            laws = [candidates[index] for candidates in self.laws]
+            yield name, self._fits(laws, laws)
+
+    def _find_noise(self) -> list[tuple[float, float]]:
+        """Loss and spread of each candidate in the first partition; where rows are many, of some of them."""
+        sample, n = self.fit.sample, self.fit.sample.n
+        step = -(-n // _JUDGED)
+        some = np.arange(0, n, step)
+        part = replace(sample, y=sample.y[some], weight=None if sample.weight is None else sample.weight[some])
+        noise = []
+        for candidate in self.laws[0]:
+            fitted = self.plans[0].gather(candidate).rows(some).clip_at(EDGE)
+            loss = part.mean(LogLoss().evaluate(fitted.law, part.y))
+            noise.append((loss, part.mean(spread(LogLoss(), fitted.folds, fitted.factor))))
+        return noise
+
+    def choose_shares(self, judged: Sequence[Alternative] = ()) -> FloatArray:
+        if len(self.names) == 1:
+            return self.shares(np.array([True]))
+        sober = np.array([noise <= OVERFIT * loss for loss, noise in self._find_noise()])
+        if not sober.any():
+            sober[0] = True
+        return self.shares(sober)
+
+    def shares(self, sober: NDArray[np.bool_]) -> FloatArray:
+        pairs = zip(self.plans, self.laws, strict=True)
+        return np.stack([_weigh_in_folds(self.fit, plan, laws, sober) for plan, laws in pairs])
+
+    def mix(self, shares: FloatArray) -> FittedScore:
+        tables = 2 * len(self.plans)
+        laws: list[ModelLaws] = []
+        damped: list[ModelLaws] = []
+        for candidates, share in zip(self.laws, shares, strict=True):
+            laws.append(keep_small(MixedMaps(tuple(candidates), share), tables))
+            same = np.allclose(_damp(share), share, rtol=0.0, atol=1e-15)
+            damped.append(laws[-1] if same else keep_small(MixedMaps(tuple(candidates), _damp(share)), tables))
+        fits = self._fits(laws, damped)
+        return FittedScore(fits.parts[0], fits, tuple(laws[: self.fit.repeats]))
+
+
+def as_scores(score: Any) -> ClassScores:
+    """Scores of several classes as they are read by blocks."""
+    return score if isinstance(score, ClassScores) else read_scores(score, is_logit=False)
+
+
+def _shift_by_block(fit: ChainFit, plan: CrossFit, base: ModelLaws) -> ModelLaws:
+    """Local shifts: of the class with the largest score, where classes are many, and of each class of enough rows."""
+    data, k = fit.rows, fit.rows.k
+    if k <= MANY_CLASSES:
+        return _shift_each(fit, plan, base, np.arange(k))
+    weight, tree = fit.top_tree.weight, fit.top_tree
+    gradient, information = np.zeros((2, base.count, tree.cells.center.size))
+    rate = np.zeros(tree.cells.center.size)
+    for rows in base.scores.blocks():
+        block, cell, home = ScoreBlock(base.scores, rows), tree.cells.cell[rows], plan.home[rows]
+        codes = tree.top[rows]
+        hit = (data.codes[rows] == codes).astype(np.float64)
+        laws = [to_host(pick(law, like(codes, law))) for law in base.laws(block, range(base.count))]
+        inside = np.clip(np.stack(laws).astype(np.float64), EDGE_OF_SHIFTS, 1.0 - EDGE_OF_SHIFTS)
+        rate += np.bincount(cell, weight[rows] * inside.mean(axis=0), rate.size)
+        for m, law in enumerate(inside):
+            train = weight[rows] * (home != m)
+            gradient[m] += np.bincount(cell, train * (hit - law), rate.size)
+            information[m] += np.bincount(cell, train * law * (1.0 - law), rate.size)
+    whole = np.bincount(tree.cells.cell, weight, rate.size).astype(np.float64)
+    total = float(weight.sum()) * (base.count - 1) / base.count
+    mean = rate / np.maximum(whole, TINY)
+    shift = local_shifts(gradient, information, mean, whole, total, single=tree.cells.single)
+    shifted = TopShifts(base, tree.top, tree.cells.cell, np.exp(-shift))
+    enough = np.flatnonzero(np.bincount(data.codes, minlength=k) >= _ROWS_OF_CLASS)
+    if enough.size:
+        return _shift_each(fit, plan, shifted, enough)
+    return ClippedMaps(shifted, max(find_distance(data, train) for train in plan.trains))
+
+
+def _shift_each(fit: ChainFit, plan: CrossFit, base: ModelLaws, classes: IntArray) -> ModelLaws:
+    """Local shifts of the log-odds of some classes against the others, each along its own score."""
+    data, trees = fit.rows, fit.class_trees
+    cells = [trees.cells(int(j)) for j in classes]
+    sizes = np.array([size for _, size in cells])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    place = np.stack([cell.astype(np.int32) + offset for (cell, _), offset in zip(cells, offsets[:-1], strict=True)], 1)
+    size = int(offsets[-1])
+    sums, rate, whole = np.zeros((2, base.count, size)), np.zeros(size), np.zeros(size)
+    for rows in base.scores.blocks():
+        where, weight = place[rows].ravel(), trees.weight[rows, None]
+        hit = data.codes[rows, None] == classes
+        laws = base.laws(ScoreBlock(base.scores, rows), range(base.count))
+        inside = [
+            np.clip(to_host(law)[:, classes].astype(np.float64), EDGE_OF_SHIFTS, 1.0 - EDGE_OF_SHIFTS) for law in laws
+        ]
+        rate += np.bincount(where, (weight * np.mean(inside, axis=0)).ravel(), size)
+        whole += np.bincount(where, np.broadcast_to(weight, hit.shape).ravel(), size)
+        for m, law in enumerate(inside):
+            train = weight * (plan.home[rows] != m)[:, None]
+            sums[0, m] += np.bincount(where, (train * (hit - law)).ravel(), size)
+            sums[1, m] += np.bincount(where, (train * law * (1.0 - law)).ravel(), size)
+    mean = np.divide(rate, whole, out=np.full(size, 0.5), where=whole > 0.0)
+    factor = np.empty((base.count, size))
+    for index, j in enumerate(classes.tolist()):
+        some = slice(offsets[index], offsets[index + 1])
+        gradient, information = sums[:, :, some]
+        if j in trees.tied:
+            shift = local_shifts(gradient, information, mean[some], whole[some], trees.total, single=True)
+        else:
+            own = (gradient[None], information[None], mean[None, some], whole[None, some])
+            shift = shift_classes(*own, trees.depth)[0]
+        factor[:, some] = np.exp(-shift)
+    floors = np.array([find_distance(data, train) for train in plan.trains])
+    return ClassShifts(base, classes, place, factor, floors)
+
+
+@dataclass(frozen=True)
+class TopTree:
+    """The largest score of each row, its class, and the cells it is shifted in."""
+
+    top: IntArray
+    cells: ScoreCells
+    weight: FloatArray
+
+    @staticmethod
+    def of(data: FitRows) -> TopTree:
+        scores = as_scores(data.score)
+        top, confidence = np.empty(scores.shape[0], dtype=np.intp), np.empty(scores.shape[0])
+        for rows in scores.blocks():
+            law = scores.block(rows)
+            codes = namespace(law).argmax(law, axis=1)
+            top[rows], confidence[rows] = to_host(codes), to_host(pick(law, codes))
+        weight = np.ones(top.size) if data.weight is None else data.weight
+        return TopTree(top, ScoreCells.of(confidence), weight)
+
+
+def _boost_by_block(fit: ChainFit, plan: CrossFit, base: ModelLaws) -> ModelLaws:
+    """The same boosting as for few classes, of laws that are kept."""
+    laws = _boost(fit, plan, np.asarray(base))
+    return KeptLaws(base.scores, tuple(convert(like(law, base.scores.place), base.scores.precision) for law in laws))
+
+
+_REFINEMENTS_BY_BLOCK = {"shifts": _shift_by_block, "boosting": _boost_by_block}
+
+
 # ── on a calibration split ──────────────────────────────────────────────────────────────────────────
 
 
@@ -496,5 +712,10 @@ class _SplitCandidates(Candidates):
 
 def keep_from_certainty(law: FloatArray, data: FitRows, train: IntArray) -> FloatArray:
     """A fitted law stays 1/(2n)² away from 0 and 1: it mixes laws that are already shrunken."""
+    return clip_law(law, find_distance(data, train))
+
+
+def find_distance(data: FitRows, train: IntArray) -> float:
+    """How far from 0 and 1 a law fitted on these rows stays."""
     total = float(train.size if data.weight is None else data.weight[train].sum())
-    return clip_law(law, min((0.5 / max(total, 1.0)) ** 2, 1.0 / data.k))
+    return min((0.5 / max(total, 1.0)) ** 2, 1.0 / data.k)

@@ -11,18 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import namespace, to_host
 from scoreprism._core.checks import parse_choice, parse_count, parse_law, parse_random_state, refuse, require_jobs
 from scoreprism._core.frames import column_names, require_aligned
 from scoreprism._core.labels import GivenLaw
+from scoreprism._core.lazy_laws import LazyLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.calibration_check import CalibrationCheck
 from scoreprism._fitting.candidates import (
+    MANY_CLASSES,
     OVERFIT,
     Candidates,
     ClassTrees,
     FittedScore,
     Pooling,
+    TopTree,
     fit_candidates,
     judge_candidate,
 )
@@ -47,8 +51,6 @@ from scoreprism.references import StackedReference
 
 #: Partitions of the rows into folds that C is fitted in: for two classes, for more, and with a foreign calibrator.
 PARTITIONS, PARTITIONS_OF_CLASSES, PARTITIONS_OF_FOREIGN = 20, 4, 4
-#: Of more classes than this, half as many: estimates depend on them by 1 to 3 % of a standard error.
-_MANY_CLASSES = 20
 #: How many of them levels above C are fitted in; one with a foreign classifier.
 REPEATS = 3
 #: Fewer rows than this in a calibration split, or fewer expected surprises in all, get a note.
@@ -130,7 +132,9 @@ class ChainFit:
         else:
             few = any(isinstance(one, ForeignMap) for one in maps)
             most = PARTITIONS_OF_FOREIGN if few else PARTITIONS if rows.k == 2 else PARTITIONS_OF_CLASSES
-            most = most // 2 if rows.k > _MANY_CLASSES else most
+            most = (
+                most // 2 if rows.k > MANY_CLASSES else most
+            )  # estimates depend on it by 1 to 3 % of a standard error
             plan, partitions = make_partitions(cv, rows, sample.groups, seed, max(most, count), ties)
         if not plan.whole:
             findings += (Finding("partial_cv", n=int(plan.tested.sum()), facts={"total": sample.n}),)
@@ -158,6 +162,12 @@ class ChainFit:
         """What levels above C are fitted in: the first partitions, or user-defined splits."""
         return [self.plan] if self.partitions is None else [self.partitions.plan(p) for p in range(self.repeats)]
 
+    def list_partitions(self) -> list[CrossFit]:
+        """What C is fitted in: all partitions, or user-defined splits."""
+        if self.partitions is None:
+            return [self.plan]
+        return [self.partitions.plan(p) for p in range(len(self.partitions.home))]
+
     @cached_property
     def cells(self) -> ScoreCells:
         """Cells of a score of two classes."""
@@ -165,6 +175,11 @@ class ChainFit:
             return self.pooling.points
         weighted = None if self.rows.weight is None else self.rows.weight > 0
         return ScoreCells.of(self.rows.score, weighted)
+
+    @cached_property
+    def top_tree(self) -> TopTree:
+        """Cells of the largest score of several classes, the same for all partitions."""
+        return TopTree.of(self.rows)
 
     @cached_property
     def class_trees(self) -> ClassTrees:
@@ -187,6 +202,7 @@ class ChainFit:
         wanted = list(losses)
         floors = find_floors([self.sample], wanted, clip) if floors is None else floors
         candidates = fit_candidates(self)
+        wanted = wanted if candidates.are_judged_at_once else []
         looks = [(loss, clip) for loss in wanted]
         looks += [(loss, floors[str(loss)]) for loss in wanted if str(loss) in floors]
         looked = {(str(loss), distance): self._judge(candidates, loss, distance) for loss, distance in looks}
@@ -215,7 +231,7 @@ class ChainFit:
         law = Level.of("C", fitted.law, folds=fitted.folds, factor=fitted.factor, fits=score_law.fits)
         if self.mixture is None:
             return Chain.of(self.sample, (score, law, *levels))
-        unlikely = np.minimum(fitted.law, 1.0 - fitted.law) if fitted.law.ndim == 1 else 1.0 - fitted.law.max(axis=1)
+        unlikely = find_unlikely(fitted.law)
         findings = (*self.findings, *self.find_origins(), *expect_surprises(self.sample.total(unlikely)))
         return Chain.of(self.sample, (score, law, *levels), findings=findings, fit=self)
 
@@ -304,6 +320,16 @@ class ChainFit:
             return {"splits": True}
         count = 1 if self.partitions is None else len(self.partitions.home) if of_score else self.repeats
         return {"folds": len(self.plan.trains), "times": count}
+
+
+def find_unlikely(law: FloatArray) -> FloatArray:
+    """The probability, row by row, that the likeliest outcome does not come true."""
+    if law.ndim == 1:
+        return np.minimum(law, 1.0 - law)
+    if not isinstance(law, LazyLaw):
+        return np.asarray(1.0 - law.max(axis=1))
+    tops = (namespace(block).max(block, axis=1) for block in map(law.block, law.blocks()))
+    return 1.0 - np.concatenate([to_host(top) for top in tops])
 
 
 def decompose_each(chain: Chain, losses: Losses, form: str, clip: float | None) -> dict[str, Decomposition]:

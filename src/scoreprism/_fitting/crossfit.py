@@ -8,15 +8,18 @@ the model that did not see it; how far the models scatter there is the spread of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import abbreviate, parse_count, parse_random_state, refuse
-from scoreprism._core.simplex import FloatArray, IntArray, clip_law
+from scoreprism._core.lazy_laws import ClippedLaw, LazyLaw
+from scoreprism._core.simplex import IntArray, clip_law
+from scoreprism._fitting.model_laws import ClippedMaps, GatheredLaw, ModelLaws
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import parse_splits
 from scoreprism.exceptions import InputError
@@ -31,19 +34,23 @@ _DRAWS = 100
 class FittedLaw:
     """A law fitted out of sample."""
 
-    law: FloatArray  # (n,): prediction of the model that was not trained on the row
-    folds: FloatArray  # (F, n): laws whose scatter measures the noise of `law`
+    law: Any  # (n,): prediction of the model that was not trained on the row; an array or a `LazyLaw`
+    folds: Any  # (F, n): laws whose scatter measures the noise of `law`; an array or `ModelLaws`
     # factor of the sum of their divergences from their mean: 1 for the models of a cross-fit, each fitted on (K−1)/K of
     # the rows as `law` is; (F−1)/F for delete-block refits of a law fitted on all rows
     factor: float = 1.0
 
     def clip_at(self, distance: float) -> FittedLaw:
         """The same, kept away from 0 and 1."""
+        if isinstance(self.law, LazyLaw):
+            return FittedLaw(ClippedLaw(self.law, distance), ClippedMaps(self.folds, distance), self.factor)
         folds = np.stack([clip_law(fold, distance) for fold in self.folds])
         return FittedLaw(clip_law(self.law, distance), folds, self.factor)
 
     def rows(self, some: IntArray) -> FittedLaw:
         """The same for some of the rows."""
+        if isinstance(self.law, LazyLaw):
+            return FittedLaw(self.law.take(some), self.folds.take(some), self.factor)
         return FittedLaw(self.law[some], self.folds[:, some], self.factor)
 
 
@@ -69,8 +76,10 @@ class CrossFit:
         """Whether every row is tested."""
         return bool((self.home >= 0).all())
 
-    def gather(self, laws: FloatArray) -> FittedLaw:
+    def gather(self, laws: Any) -> FittedLaw:
         """The out-of-sample law of every row, and the laws its spread is measured by."""
+        if isinstance(laws, ModelLaws):
+            return FittedLaw(GatheredLaw(laws, self.home), laws, self.factor)
         law, places = laws[0].copy(), [np.flatnonzero(self.home == model) for model in range(len(laws))]
         for model, rows in enumerate(places):
             law[rows] = laws[model][rows]
@@ -145,28 +154,30 @@ def _find_rows_with_weight(data: FitRows) -> IntArray:
 
 def _rank_rows(data: FitRows, ties: Sequence[NDArray[Any]]) -> IntArray:
     """Rank of each row by score, outcome, weight, and where these are tied by a hash of `ties`."""
-    columns = [data.score] if data.score.ndim == 1 else list(data.score.T)
-    keys: list[NDArray[Any]] = [data.codes, *columns[::-1]]
-    if data.weight is not None:
-        keys.insert(0, data.weight)
-    rank = _rank_by(keys)
+    columns = [data.score] if data.score.ndim == 1 else (data.score[:, j] for j in range(data.score.shape[1]))
+    weights = [] if data.weight is None else [data.weight]
+    rank = rank_by(chain(columns, [data.codes], weights))
     if not ties or int(rank.max()) + 1 == rank.size:
         return rank
     mixed = np.zeros(rank.size, dtype=np.uint64)
     for column in ties:
         mixed = _mix_bits(mixed + _hash_column(column))
-    return _rank_by([mixed, rank])
+    return rank_by([rank, mixed])
 
 
-def _rank_by(keys: Sequence[NDArray[Any]]) -> IntArray:
-    """Rank of each row by keys, the last one first; equal rows share a rank."""
-    order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
-    new = np.zeros(order.size, dtype=bool)
+def rank_by(keys: Iterable[NDArray[Any]]) -> IntArray:
+    """Rank of each row by the first key, ties by the next, as far as needed; equal rows share a rank."""
+    rank = np.zeros(0, dtype=np.intp)
     for key in keys:
+        order = np.lexsort((key, rank)) if rank.size else np.argsort(key, kind="stable")
         ranked = key[order]
-        new[1:] |= ranked[1:] != ranked[:-1]
-    rank = np.empty(order.size, dtype=np.intp)
-    rank[order] = np.cumsum(new)
+        new = ranked[1:] != ranked[:-1]
+        if rank.size:
+            new |= np.diff(rank[order]) > 0
+        rank = np.empty(order.size, dtype=np.intp)
+        rank[order] = np.concatenate([[0], np.cumsum(new)])
+        if int(rank[order[-1]]) + 1 == rank.size:
+            break
     return rank
 
 

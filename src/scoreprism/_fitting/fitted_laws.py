@@ -7,14 +7,15 @@ its cell and outcome; the result does not depend on the order of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.lazy_laws import LazyLaw, MeanLaw, read_block, take_rows_of_law
 from scoreprism._core.numerics import FINEST_EDGE, clipped_sigmoid, log_odds, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
 from scoreprism._fitting.crossfit import FittedLaw
@@ -269,7 +270,7 @@ class _PartFits:
 class RowFits(_PartFits):
     """Laws fitted in some partitions, row by row: of several classes, or of splits that are no random folds."""
 
-    score: FloatArray  # (n,): the score
+    score: Any  # (n,): the score; an array or `ClassScores`
     parts: Sequence[FittedLaw]  # what each partition gave
     home: IntArray  # (P, n): fold of each row; rows of the same fold were left out of the same model
 
@@ -281,7 +282,8 @@ class RowFits(_PartFits):
 
     def rows(self, some: IntArray) -> RowFits:
         """The same for some of the rows."""
-        return RowFits(self.score[some], [part.rows(some) for part in self.parts], self.home[:, some])
+        score = take_rows_of_law(self.score, some)
+        return RowFits(score, [part.rows(some) for part in self.parts], self.home[:, some])
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
         """Loss of the law in every row."""
@@ -292,9 +294,16 @@ class RowFits(_PartFits):
         return self.losses(loss, np.full(self.score.shape[0], outcome, dtype=np.intp))
 
     @cached_property
-    def mean_law(self) -> FloatArray:
+    def mean_law(self) -> Any:
         """Mean of the laws that did not see a row."""
+        if isinstance(self.parts[0].law, LazyLaw):
+            return MeanLaw(tuple(part.law for part in self.parts))
         return self._mean(lambda part: part.law)
+
+    def each(self, loss: ProperLoss, rows: slice) -> Any:
+        """Loss of the law on some rows under each possible outcome, where the scores live."""
+        tables = [loss.evaluate_each(read_block(part.law, rows)) for part in self.parts]
+        return sum(tables[1:], tables[0]) / len(tables)
 
     def divergences(self, loss: ProperLoss, coarse: FloatArray, fit: Any) -> FloatArray:
         """Divergence of a given law from this one."""
@@ -307,16 +316,15 @@ class RowFits(_PartFits):
         n = self.score.shape[0]
         w = np.ones(n) if weight is None else weight
         tested = np.flatnonzero((w > 0.0) & (self.home >= 0).all(axis=0))
-        score = self.score[tested]
-        if score.ndim == 2 and score.shape[1] == 2:
-            score = as_vector(score)
+        score = as_vector(self.score) if self.score.ndim == 1 or self.score.shape[1] == 2 else self.score
         leaf: IntArray | None = None  # rows of the same leaf are neighbours; None: the nearest rows are
         if score.ndim == 1:
+            score = score[tested]
             near = 2 * reach(tested.size)
             leaf = _cut_into_blocks(score, near)
             size = np.bincount(leaf)[leaf].astype(np.float64)
         else:
-            near, points = 2 * reach_of_classes(tested.size), np.sqrt(score)
+            near, points = 2 * reach_of_classes(tested.size), _find_points(score, tested)
             leaf = leaves(points, near) if tested.size > NEAREST or points.shape[1] > _TREE else None
             size = np.full(tested.size, near + 1.0)
         if curved_residuals(loss, self.parts[0].law[tested[:1]], y[tested[:1]], size[:1]) is None:
@@ -325,18 +333,40 @@ class RowFits(_PartFits):
             # rows at the same distance are neighbours in an order of their own, not in that in which they came
             order = np.lexsort((w[tested], y[tested], *self.home[:, tested], *points.T))
             tested, points = tested[order], points[order]
-        curved = (np.asarray(curved_residuals(loss, part.law[tested], y[tested], size)) for part in self.parts)
         clusters = None if groups is None else groups[tested]
         home, weights = self.home[:, tested], w[tested]
+
+        def curve(part: FittedLaw, some: IntArray) -> FloatArray:
+            rows = tested[some]
+            return np.asarray(curved_residuals(loss, part.law[rows], y[rows], size[some]))
+
         if leaf is None:
-            found = nearest_products(np.stack(list(curved)), home, weights, points, near, clusters)
+            curved = np.stack([curve(part, np.arange(tested.size)) for part in self.parts])
+            found = nearest_products(curved, home, weights, points, near, clusters)
         else:
-            found = leaf_products(curved, home, weights, leaf, clusters)
+            width = 1 if score.ndim == 1 else score.shape[1]
+            found = leaf_products([partial(curve, part) for part in self.parts], home, weights, leaf, clusters, width)
         if found is None:
             return None
         out = np.zeros(n)
         out[tested] = found.rows
         return Second(out, found.degenerate)
+
+
+#: Classes by whose probabilities rows are near each other, where there are more; and rows that say which these are.
+_NEAR_IN, _LOOKED_AT = 64, 8192
+
+
+def _find_points(score: FloatArray, rows: IntArray) -> FloatArray:
+    """Points whose distances are those of probabilities: square roots, of the classes that vary most where many."""
+    if score.shape[1] <= _NEAR_IN:
+        return np.sqrt(score[rows])
+    spread = np.sqrt(score[rows[:: -(-rows.size // _LOOKED_AT)]]).var(axis=0)
+    classes = np.sort(np.argsort(-spread, kind="stable")[:_NEAR_IN])
+    points = np.empty((rows.size, classes.size))
+    for some in row_blocks(rows.size, score.shape[1]):
+        points[some] = np.sqrt(score[rows[some]][:, classes])
+    return points
 
 
 def _cut_into_blocks(score: FloatArray, size: int) -> IntArray:
@@ -569,20 +599,35 @@ def _average(
 
 
 def leaf_products(
-    residuals_by_part: Iterable[FloatArray],
+    parts: Sequence[Callable[[IntArray], FloatArray]],
     home: IntArray,
     weight: FloatArray,
     leaf: IntArray,
     groups: IntArray | None,
+    width: int,
 ) -> Second | None:
-    """Mean inner product of the residuals of a row and of the others of its leaf and fold, for each row."""
+    """
+    Mean inner product of the residuals of a row and of the others of its leaf and fold, for each row.
+
+    `parts` give the residuals of some rows in each partition, of about this `width`.
+    """
     folds = int(home.max()) + 1
     sums = np.zeros((3, leaf.size))
-    for residual, place in zip(residuals_by_part, home, strict=True):
+    for curve, place in zip(parts, home, strict=True):
         cell = leaf * folds + place
         order = np.argsort(cell, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1):
-            sums[:, rows] += _pair_up(residual[rows], weight[rows], None if groups is None else groups[rows])
+        ends = np.append(np.flatnonzero(np.diff(cell[order])) + 1, order.size)
+        first = 0
+        while first < order.size:  # as many cells at a time as memory holds
+            fits = ends[(ends > first) & (ends <= first + _BLOCK // width)]
+            last = int(fits[-1] if fits.size else ends[ends > first][0])
+            residual, start = curve(order[first:last]), first
+            for end in ends[(ends > first) & (ends <= last)].tolist():
+                rows = order[start:end]
+                near = residual[start - first : end - first]
+                sums[:, rows] += _pair_up(near, weight[rows], None if groups is None else groups[rows])
+                start = end
+            first = last
     total, pairs, square = sums
     return _average(total, pairs, square, weight, inflation(len(home), folds))
 

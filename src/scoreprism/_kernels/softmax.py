@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreprism._core.arrays import like, namespace, to_host
 from scoreprism._core.numerics import TINY, row_blocks
-from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._core.simplex import FloatArray, IntArray, one_hot_like, pick
 from scoreprism._core.workers import limit_threads
 
 #: Weights up to which a fit takes Newton steps; and up to which it does so if it need not be tight.
@@ -20,8 +21,8 @@ _DENSE, _FEW = 700, 150
 _FEW_PRODUCTS = 10**10
 #: Multiplications of one pass over the data from which threads gain more than they cost.
 _WORTH_THREADS = 10**8
-#: A slope (of the mean loss) below this is a minimum.
-_FLAT = 1e-11
+#: A slope (of the mean loss) below this is a minimum; and in single precision.
+_FLAT, _FLAT_SINGLE = 1e-11, 1e-6
 #: Newton steps at most; and steps with the curvature of another fit, before its own is computed.
 _MOST, _BORROWED = 100, 12
 
@@ -42,7 +43,7 @@ class SoftmaxProblem:
     that fit the cache, with classes along the first axis: numpy sums a few long lines faster than many short ones.
     """
 
-    design: FloatArray
+    design: Any  # (n, p): an array, or columns that are computed by blocks (`ScoreFeatures`)
     codes: IntArray
     weight: FloatArray | None
     start: FloatArray
@@ -61,12 +62,21 @@ class SoftmaxProblem:
         return float(self.mass.sum())
 
     @property
+    def is_single(self) -> bool:
+        """Whether sums over a block are taken in single precision, which cannot meet the minimum as tightly."""
+        scores = getattr(self.design, "scores", None)
+        return scores is not None and bool(scores.is_single)
+
+    @property
     def is_small(self) -> bool:
         """Whether threads would cost more than they gain."""
-        return self.design.size * (1 if self.diagonal else self.start.shape[1]) < _WORTH_THREADS
+        return int(self.design.size) * (1 if self.diagonal else self.start.shape[1]) < _WORTH_THREADS
 
     def _visit(self, theta: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray, float]]:
         """Block by block: its rows, its design and its probabilities, both transposed, and its summed loss."""
+        if not isinstance(self.design, np.ndarray):
+            yield from self._visit_features(theta)
+            return
         for rows in row_blocks(self.codes.shape[0], max(self.start.shape[1], self.design.shape[1])):
             x, codes = np.ascontiguousarray(self.design[rows].T), self.codes[rows]
             law = theta[0][:, None] * x + theta[1][:, None] if self.diagonal else theta.T @ x
@@ -79,14 +89,40 @@ class SoftmaxProblem:
             law /= total
             yield rows, x, law, float(self.mass[rows] @ (np.log(total) - observed))
 
+    def _visit_features(self, theta: FloatArray) -> Iterator[tuple[slice, Any, Any, float]]:
+        """The same for a design that is computed by blocks, where its scores live."""
+        for rows in self.design.blocks():
+            z = self.design.read(rows)
+            xp, weights = namespace(z), like(theta, z, z.dtype)
+            eta = z * weights[0] + weights[1] if self.diagonal else z @ weights
+            if self.offset is not None:
+                eta += like(self.offset[rows], z, z.dtype)
+            eta -= xp.max(eta, axis=1, keepdims=True)
+            observed = pick(eta, like(self.codes[rows], eta))
+            law = np.exp(eta, out=eta) if xp is np else xp.exp(eta)
+            total = xp.sum(law, axis=1)
+            law /= total[:, None]
+            loss = to_host(xp.log(total) - observed).astype(np.float64)
+            yield rows, z.T, law.T, float(self.mass[rows] @ loss)
+
+    def _subtract_outcomes(self, law: Any, rows: slice) -> Any:
+        """Probabilities minus outcomes, times the weight of their row; of arrays (K, rows)."""
+        weight, codes = self.mass[rows], self.codes[rows]
+        if isinstance(law, np.ndarray):
+            error = np.multiply(law, weight.astype(law.dtype, copy=False), out=law)
+            error[codes, np.arange(codes.size)] -= weight
+            return error
+        return ((law.T - one_hot_like(like(codes, law), law.T)) * like(weight, law, law.dtype)[:, None]).T
+
     def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """The penalised loss and its slope."""
         loss, slope = 0.0, np.zeros(self.start.shape)
         for rows, x, law, part in self._visit(theta):
             loss += part
-            weight, codes = self.mass[rows], self.codes[rows]
-            error = np.multiply(law, weight, out=law)
-            error[codes, np.arange(codes.size)] -= weight
+            error = self._subtract_outcomes(law, rows)
+            if not isinstance(self.design, np.ndarray):
+                slope += self._sum_slope(x, error)
+                continue
             if self.diagonal:
                 slope[0] += np.einsum("kb,kb->k", x, error)
                 slope[1] += error.sum(axis=1)
@@ -96,14 +132,22 @@ class SoftmaxProblem:
         penalty = 0.5 * float((self.ridge * away**2).sum())
         return (loss + penalty) / self.total, (slope + self.ridge * away) / self.total
 
+    def _sum_slope(self, x: Any, error: Any) -> FloatArray:
+        """The slope of one block."""
+        xp = namespace(x)
+        if self.diagonal:
+            return np.stack([to_host(xp.sum(x * error, axis=1)), to_host(xp.sum(error, axis=1))])
+        return to_host(x @ error.T)
+
     def curvature(self, theta: FloatArray) -> FloatArray:
         """Second derivatives, weights in the order of ``theta.ravel()``."""
         p, k = self.start.shape
         coupled = np.zeros((p * k, p * k))
         for rows, x, law, _ in self._visit(theta):
-            each = np.stack([law * x, law]) if self.diagonal else x[:, None] * law
-            flat = each.reshape(p * k, -1)
-            coupled -= (flat * self.mass[rows]) @ flat.T
+            xp = namespace(x)
+            each = xp.stack([law * x, law]) if self.diagonal else x[:, None] * law
+            flat = xp.reshape(each, (p * k, -1))
+            coupled -= to_host((flat * like(self.mass[rows], flat, flat.dtype)) @ flat.T)
         own = np.arange(k)
         coupled.reshape(p, k, p, k)[:, own, :, own] += self._own_curvature(theta)
         coupled[np.diag_indices(p * k)] += self.ridge.ravel()
@@ -121,13 +165,14 @@ class SoftmaxProblem:
         p, k = self.start.shape
         own = np.zeros((k, p, p))
         for rows, x, law, _ in self._visit(theta):
-            weight = np.multiply(law, self.mass[rows], out=law)
+            weight = law * like(self.mass[rows], law, law.dtype)
             if self.diagonal:
-                own[:, 0, 0] += np.einsum("kb,kb,kb->k", weight, x, x)
-                own[:, 0, 1] += np.einsum("kb,kb->k", weight, x)
-                own[:, 1, 1] += weight.sum(axis=1)
+                weighted = weight * x
+                own[:, 0, 0] += to_host(namespace(x).sum(weighted * x, axis=1))
+                own[:, 0, 1] += to_host(namespace(x).sum(weighted, axis=1))
+                own[:, 1, 1] += to_host(namespace(x).sum(weight, axis=1))
             else:
-                own += [(x * line) @ x.T for line in weight]
+                own += [to_host((x * weight[j]) @ x.T) for j in range(k)]
         if self.diagonal:
             own[:, 1, 0] = own[:, 0, 1]
         return own
@@ -154,17 +199,18 @@ def fit_softmax(problem: SoftmaxProblem, near: SoftmaxFit | None = None, *, tigh
 def _descend_newton(problem: SoftmaxProblem, near: SoftmaxFit | None) -> SoftmaxFit:
     """Newton's method, steps halved until they lower the loss."""
     theta, factor = (problem.start, None) if near is None else near
+    flat, rounding = (_FLAT_SINGLE, 1e-9) if problem.is_single else (_FLAT, 1e-13)
     value, slope = problem.evaluate(theta)
     borrowed = 0 if factor is None else _BORROWED
     for step_number in range(_MOST):
         steepest = float(np.abs(slope).max())
-        if steepest <= _FLAT:
+        if steepest <= flat:
             break
         if step_number >= borrowed:
             factor = _factorise(problem.curvature(theta))
         step = _solve(factor, slope.ravel()).reshape(theta.shape)
         gain, length = float((step * slope).sum()), 1.0
-        is_rounding = gain <= 1e-13 * abs(value)  # the loss can no longer tell: the slope decides
+        is_rounding = gain <= rounding * abs(value)  # the loss can no longer tell: the slope decides
         while True:
             there = theta - length * step
             value_there, slope_there = problem.evaluate(there)
@@ -220,6 +266,8 @@ def _descend_scaled(problem: SoftmaxProblem, theta: FloatArray, *, tight: bool) 
         return value, np.einsum("kqp,pk->kq", back, slope).ravel()
 
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
+    if problem.is_single:
+        options |= {"ftol": 1e-10, "gtol": _FLAT_SINGLE}
     if not tight:
         options |= {"maxiter": 200, "ftol": 1e-9, "gtol": 1e-5}
     found = minimize(evaluate, np.zeros(theta.size), jac=True, method="L-BFGS-B", options=options)

@@ -117,8 +117,17 @@ class WhatIf(NamedTuple):
     gains: FloatArray  # (K, n): loss of the score minus that of C, for each outcome
     share: FloatArray  # (K, n): probability of each outcome by C
 
-    def minus(self, other: WhatIf) -> WhatIf:
+    def moments(self, weight: FloatArray) -> list[FloatArray]:
+        """For each row the second, third and fourth moment of its gain about the mean gain of all rows with weight."""
+        gains, share = self.gains, self.share
+        if not np.isfinite(gains).all():  # a score of 0 or 1: some other outcome would have cost an infinite loss
+            gains, share = np.where(np.isfinite(gains), gains, 0.0), np.where(np.isfinite(gains), share, 0.0)
+        mean = float((gains * share).sum(axis=0) @ weight) / float(weight.sum())
+        return [((gains - mean) ** power * share).sum(axis=0) for power in (2, 3, 4)]
+
+    def minus(self, other: Any) -> WhatIf:
         """The same of a difference of two reliabilities on the same rows, outcomes drawn from the mean of both laws."""
+        other = other if isinstance(other, WhatIf) else other.collect()
         return WhatIf(self.gains - other.gains, 0.5 * (self.share + other.share))
 
 
@@ -135,7 +144,7 @@ class Ends:
     @staticmethod
     def of(
         observed: FloatArray,
-        what_if: WhatIf,
+        what_if: Any,  # `WhatIf`, or the same by blocks
         powers: Sequence[FloatArray],
         degenerate: float | None,
         *,
@@ -148,15 +157,11 @@ class Ends:
         """
         weighted: Any = powers[0] > 0.0
         weighted = slice(None) if weighted.all() else weighted  # no copies where all rows count
-        gains, share = what_if.gains[:, weighted], what_if.share[:, weighted]
         w, w2, w3, w4 = (power[weighted] for power in powers)
         total = float(w.sum())
         rows = observed[weighted] - float(w @ observed[weighted]) / total
         effective = _divide(float(w2 @ rows**2) ** 2, float(w4 @ rows**4))
-        if not np.isfinite(gains).all():  # a score of 0 or 1: some other outcome would have cost an infinite loss
-            gains, share = np.where(np.isfinite(gains), gains, 0.0), np.where(np.isfinite(gains), share, 0.0)
-        mean = float((gains * share).sum(axis=0) @ w) / total
-        moments = [((gains - mean) ** power * share).sum(axis=0) for power in (2, 3, 4)]
+        moments = [moment[weighted] for moment in what_if.moments(powers[0])]
         variance, third, fourth = float(moments[0] @ w2), float(moments[1] @ w3), float(moments[2] @ w4)
         expected = _divide(variance**2, fourth)
         error = math.nan if clustered else math.sqrt(variance) / total

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scoreprism._core.arrays import like, namespace
+from scoreprism._core.lazy_laws import clip_block
 from scoreprism._core.numerics import BELOW_ONE, center_logs, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap, Chart, Cubics, LogLine, MapCurve
 from scoreprism._maps.formula import FormulaTerm
 from scoreprism._maps.parts import MapPart, require
+
+if TYPE_CHECKING:
+    from scoreprism._maps.score_block import ScoreBlock
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,25 @@ class SoftmaxMap(MapPart):
         law = np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
         return law[:, 1].copy() if score.ndim == 1 else law
 
+    @cached_property
+    def _slopes(self) -> FloatArray | None:
+        """The diagonal of the weights, where there is nothing else but intercepts."""
+        square = self.weights[:-1]
+        if square.shape[0] != square.shape[1] or np.count_nonzero(square) > np.count_nonzero(np.diag(square)):
+            return None
+        return np.diag(square).copy()
+
+    def at_block(self, block: ScoreBlock) -> Any:
+        """The law on a block of rows, where the scores live."""
+        z = block.logs(self.low) if self.features == "log" else block.centered(self.low)
+        if self._slopes is not None:
+            eta = z * like(self._slopes, z, z.dtype)[None, :]
+        elif self.features == "squares":
+            eta = multiply_squares(z) @ like(self.weights[:-1], z, z.dtype)
+        else:
+            eta = z @ like(self.weights[:-1], z, z.dtype)
+        return floor_softmax(eta + like(self.weights[-1], z, z.dtype)[None, :], self.floor)
+
     def formula(self, score: FormulaTerm) -> FormulaTerm:
         """Two classes: the difference of the two lines, as a map of one score."""
         slopes = self.weights[:, 1] - self.weights[:, 0]
@@ -68,6 +94,23 @@ def _make_parabola(bend: float, slope: float, intercept: float, *, cut: bool) ->
     third = 2.0 * end / 3.0
     inner = first + third * (slope - 2.0 * bend * end), last - third * (slope + 2.0 * bend * end)
     return Cubics(np.array([-end, end]), np.array([[first, *inner, last]]), "constant")
+
+
+def floor_softmax(eta: Any, floor: float) -> Any:
+    """The softmax of each row of an array of any library, none below `floor`."""
+    xp = namespace(eta)
+    eta -= xp.max(eta, axis=1, keepdims=True)
+    law = np.exp(eta, out=eta) if xp is np else xp.exp(eta)
+    law /= xp.sum(law, axis=1, keepdims=True)
+    return clip_block(law, floor) if floor > 0.0 else law
+
+
+def multiply_squares(z: Any) -> Any:
+    """As `squares`, of centred log-probabilities in an array of any library."""
+    xp = namespace(z)
+    z = xp.clip(z, -_FARTHEST, _FARTHEST)
+    first, second = (like(side.astype(np.int64), z) for side in np.triu_indices(z.shape[1]))
+    return xp.concat([z, xp.take(z, first, axis=1) * xp.take(z, second, axis=1) / _FARTHEST], axis=1)
 
 
 def squares(logs: FloatArray) -> FloatArray:
@@ -123,6 +166,10 @@ class Tempered(MapPart):
     def __call__(self, score: FloatArray) -> FloatArray:
         law = np.exp(log_softmax(self.sharpness * log_law(score, self.kind, self.low)))
         return np.minimum(clip_law(law, self.floor), BELOW_ONE) if self.floor > 0.0 else law
+
+    def at_block(self, block: ScoreBlock) -> Any:
+        """The law on a block of rows, where the scores live."""
+        return floor_softmax(self.sharpness * block.centered(self.low), self.floor)
 
 
 @dataclass(frozen=True)

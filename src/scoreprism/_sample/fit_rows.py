@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.checks import write_plain
+from scoreprism._core.lazy_laws import ClassScores, take_rows_of_law
 from scoreprism._core.numerics import FINEST_EDGE, SMALLEST_SCORE, least_distance
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix
 from scoreprism._findings.finding import Finding, announce
@@ -30,7 +31,7 @@ class GivenRows(NamedTuple):
 class FitRows:
     """What a map is fitted on, parsed: the score, the class codes, the weights (None for equal ones)."""
 
-    score: FloatArray
+    score: Any  # (n,) or (n, K): numbers, or `ClassScores`, which are read by blocks
     codes: IntArray
     weight: FloatArray | None
     k: int
@@ -74,13 +75,16 @@ class FitRows:
     def part(self, rows: NDArray[Any]) -> FitRows:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return FitRows(self.score[rows], self.codes[rows], weight, self.k, self.kind)
+        return FitRows(take_rows_of_law(self.score, rows), self.codes[rows], weight, self.k, self.kind)
 
 
 def smallest(data: FitRows) -> float:
     """Below which probabilities are not told apart: half the smallest where zeros occur, else it or 1/(2n) if less."""
     if data.kind == "logit":
         return SMALLEST_SCORE
+    if isinstance(data.score, ClassScores):
+        positive = float(np.exp(data.score.least_log))
+        return max(0.5 * positive if data.score.has_zero else min(positive, data.distance), SMALLEST_SCORE)
     law = as_matrix(data.score)
     positive = float(law[law > 0.0].min())
     return max(0.5 * positive if law.min() == 0.0 else min(positive, data.distance), SMALLEST_SCORE)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import parse_folds, parse_law, refuse, write_plain
 from scoreprism._core.frames import backend_of, column_names, take_rows
 from scoreprism._core.labels import GivenLaw
+from scoreprism._core.lazy_laws import ClippedLaw, LazyLaw, take_rows_of_law
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, freeze, n_classes
+from scoreprism._core.workers import map_threads
 from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import ProperLoss
 
@@ -126,9 +128,11 @@ class Level:
         Level
             With these rows.
         """
-        folds = None if self.folds is None else self.folds[:, rows]
+        law, folds = self.law, self.folds
+        if folds is not None:
+            folds = folds.take(rows) if isinstance(law, LazyLaw) else folds[:, rows]
         fits = None if self.fits is None else self.fits.rows(rows)
-        return self.change(law=self.law[rows], folds=folds, fits=fits)
+        return self.change(law=take_rows_of_law(law, rows), folds=folds, fits=fits)
 
     def clip_at(self, distance: float) -> Level:
         """
@@ -144,6 +148,9 @@ class Level:
         Level
             With clipped probabilities.
         """
+        if isinstance(self.law, LazyLaw):
+            fits = None if self.fits is None else self.fits.clip_at(distance)
+            return self.change(law=ClippedLaw(self.law, distance), folds=None, fits=fits)
         folds = None if self.folds is None else np.stack([clip_law(law, distance) for law in self.folds])
         fits = None if self.fits is None else self.fits.clip_at(distance)
         return self.change(law=clip_law(self.law, distance), folds=folds, fits=fits)
@@ -196,8 +203,25 @@ class FeatureBlock:
 
 def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArray:
     """The spread of a fitted law in every row: ``factor · Σ_k d(fold law k, mean of the fold laws)``."""
+    if not isinstance(folds, np.ndarray):
+        return factor * _spread_by_block(loss, folds)
     centre = folds.mean(axis=0)
     total = np.zeros(centre.shape[0])
     for fold in folds:
         total += loss.evaluate_divergence(fold, centre)
     return total if factor == 1.0 else factor * total
+
+
+def _spread_by_block(loss: ProperLoss, folds: Any) -> FloatArray:
+    """The same of laws that are computed when they are needed, without the factor."""
+    total = np.zeros(folds.shape[1])
+
+    def add(rows: slice) -> None:
+        parts = folds.read(rows)
+        centre = sum(parts[1:], parts[0]) / len(parts)
+        for part in parts:
+            total[rows] += loss.evaluate_divergence(part, centre)
+
+    work = total.size * folds.shape[2] if isinstance(folds.scores.place, np.ndarray) else 0
+    map_threads(add, list(folds[0].blocks()), work)
+    return total

@@ -24,6 +24,7 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
 from scoreprism._core.labels import GivenLaw, code_labels, parse_groups, parse_labels, parse_outcomes
+from scoreprism._core.lazy_laws import reorder_columns, take_rows_of_law
 from scoreprism._core.logits import get_values
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, narrow_law
 from scoreprism._findings.finding import Finding
@@ -465,7 +466,7 @@ class Sample:
         return replace(
             self,
             y=self.y[some],
-            predictions={name: law[some] for name, law in self.predictions.items()},
+            predictions={name: take_rows_of_law(law, some) for name, law in self.predictions.items()},
             weight=None if self.weight is None else self.weight[some],
             groups=None if self.groups is None else self.groups[some],
             X=None if self.X is None else take_rows(self.X, some),
@@ -606,7 +607,7 @@ def parse_laws(
     outcomes = parse_outcomes(y_true, laws, pos_label=pos_label, classes=classes)
     levels = []
     for law, order in zip(laws, outcomes.orders, strict=True):
-        values = law.values if order is None else law.values[:, order]
+        values = law.values if order is None else reorder_columns(law.values, order)
         folds = law.folds if law.folds is None or order is None else law.folds[..., order]
         levels.append(Level.of(law.name, values, folds=folds))
     n = levels[0].law.shape[0]

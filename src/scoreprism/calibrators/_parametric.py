@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import like, namespace, to_host
+from scoreprism._core.lazy_laws import ClassScores
 from scoreprism._core.numerics import (
     TINY,
     TURNED,
@@ -18,10 +21,11 @@ from scoreprism._core.numerics import (
     rising_sigmoid,
     row_blocks,
 )
-from scoreprism._core.simplex import FloatArray, one_hot, pick
+from scoreprism._core.simplex import FloatArray, IntArray, one_hot, pick
 from scoreprism._kernels.logistic import Likelihood, find_separation, fit_or_shrink, shrink_targets
 from scoreprism._maps.binary_map import Affine, BetaCurve, BinaryMap
 from scoreprism._maps.parts import Map
+from scoreprism._maps.score_block import ScoreFeatures, find_least_law
 from scoreprism._maps.softmax_map import Same, Tempered, log_law
 from scoreprism._sample.batch import Batch, fit_lines
 from scoreprism._sample.fit_rows import FitRows, smallest
@@ -180,11 +184,31 @@ class TemperatureCalibrator(Calibrator):
             least = min(float(np.minimum(raw, 1.0 - raw).min()), data.distance**2)
             return tempered.with_floor(data.score, data.distance, least=least)
         low = smallest(data)
+        if isinstance(data.score, ClassScores):
+            return self._fit_by_block(ScoreFeatures(data.score, low), data)
         logs = log_law(data.score, data.kind, low)
         beta, self.separated_ = _find_sharpness(logs, data)
         least = float(np.exp(log_softmax(beta * logs).min()))
         most = min(data.distance, 0.5 / data.k)
         return Tempered(data.kind, beta, low, min(most, max(least, TINY)))  # fitted rows stay
+
+    def _fit_by_block(self, logs: ScoreFeatures, data: FitRows) -> Map:
+        """The same for scores of several classes that stay where they are."""
+        if _is_separated(logs, data.codes):
+            return self._fit(replace(data, score=data.score.whole))
+        self.separated_ = False
+        n = data.codes.size
+        start, step = 1.0, max(1, n // 2048)
+        if step > 3:  # some rows say nearly where the optimum is
+            some = np.arange(0, n, step)
+            weight = None if data.weight is None else data.weight[some]
+            start = _minimise(_make_block_derivatives(logs.take(some), data.codes[some], weight), tolerance=1e-4)
+        tolerance = 1e-6 if data.score.is_single else 1e-9
+        beta = _minimise(_make_block_derivatives(logs, data.codes, data.weight), start, tolerance)
+        tempered = Tempered(data.kind, beta, logs.low, 0.0)
+        return replace(
+            tempered, floor=min(data.distance, 0.5 / data.k, max(find_least_law(tempered, data.score), TINY))
+        )
 
     @property
     def temperature_(self) -> float:
@@ -235,6 +259,41 @@ def _make_class_derivatives(logs: FloatArray, targets: NDArray[Any], weight: Flo
     return evaluate
 
 
+def _make_block_derivatives(logs: ScoreFeatures, codes: IntArray, weight: FloatArray | None) -> _Derivatives:
+    """The same for K classes, a block of rows at a time, where the scores live; sums are in double precision."""
+    mass = np.ones(codes.size) if weight is None else weight
+
+    def evaluate(beta: float) -> tuple[float, float]:
+        slope, curve = 0.0, 0.0
+        for rows in logs.blocks():
+            z = logs.read(rows)
+            xp = namespace(z)
+            p = beta * z
+            p -= xp.max(p, axis=1, keepdims=True)
+            p = np.exp(p, out=p) if xp is np else xp.exp(p)
+            total = xp.sum(p, axis=1)
+            p *= z
+            mean = xp.sum(p, axis=1) / total
+            p *= z
+            spread = xp.sum(p, axis=1) / total - mean**2
+            gap = mean - pick(z, like(codes[rows], z))
+            slope += float(mass[rows] @ to_host(gap))
+            curve += float(mass[rows] @ to_host(spread))
+        return slope, curve
+
+    return evaluate
+
+
+def _is_separated(logs: ScoreFeatures, codes: IntArray) -> bool:
+    """As `_has_no_optimum`, but for ties: whether the largest score is always that of the class that occurred."""
+    for rows in (slice(0, 1024), *logs.blocks()):
+        z = logs.read(rows)
+        xp = namespace(z)
+        if bool(xp.any(pick(z, like(codes[rows], z)) < xp.max(z, axis=1))):
+            return False
+    return True
+
+
 def _find_sharpness(x: FloatArray, data: FitRows) -> tuple[float, bool]:
     """The best 1/T, and whether the scores separate the classes, where smoothed targets keep it finite."""
     make: Callable[..., _Derivatives] = _make_binary_derivatives if data.k == 2 else _make_class_derivatives
@@ -269,7 +328,7 @@ def _shrink_rows(targets: FloatArray, data: FitRows) -> FloatArray:
     return (targets * count + 1.0) / (count + data.k)
 
 
-def _minimise(evaluate: _Derivatives, beta: float = 1.0) -> float:
+def _minimise(evaluate: _Derivatives, beta: float = 1.0, tolerance: float = 1e-9) -> float:
     """Minimise a convex function of one positive variable: Newton, kept inside a shrinking bracket."""
     low, high = _FLATTEST, _SHARPEST
     for _ in range(200):
@@ -278,7 +337,7 @@ def _minimise(evaluate: _Derivatives, beta: float = 1.0) -> float:
             return beta
         low, high = (low, beta) if slope > 0.0 else (beta, high)
         new = beta - slope / curve if curve > 0.0 else 0.0
-        if abs(new - beta) <= 1e-9 * beta:  # the next step would be its square
+        if abs(new - beta) <= tolerance * beta:  # the next step would be its square
             return new
         beta = new if low < new < high else float(np.sqrt(low * high))
     return beta

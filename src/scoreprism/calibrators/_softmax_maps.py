@@ -9,10 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from scoreprism._core.checks import parse_count, parse_number
+from scoreprism._core.lazy_laws import ClassScores
 from scoreprism._core.numerics import log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix
 from scoreprism._kernels.softmax import SoftmaxFit, SoftmaxProblem, fit_softmax
 from scoreprism._maps.parts import Map
+from scoreprism._maps.score_block import ScoreFeatures, find_least_law
 from scoreprism._maps.softmax_map import FEATURES, OneVsRestMap, SoftmaxMap, log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
 from scoreprism.calibrators._calibrator import Calibrator, FittedPart, get_calibrator, number, rules, with_parameters
@@ -23,8 +25,21 @@ _POSITIVE = number("a positive number", lambda v: v > 0.0)
 
 def _find_floor(law: FloatArray, total: float) -> float:
     """As `BinaryMap.with_floor`: 1/(2n), or the smallest fitted probability if less, but at least 1/(2n)²."""
-    most = min(0.5 / total, 0.5 / law.shape[1])
-    return float(min(most, max(law.min(), most**2)))
+    return _limit_floor(float(law.min()), total, law.shape[1])
+
+
+def _limit_floor(least: float, total: float, k: int) -> float:
+    """The same by the smallest fitted probability."""
+    most = min(0.5 / total, 0.5 / k)
+    return min(most, max(least, most**2))
+
+
+def _list_features(data: FitRows, features: str, low: float, *, constant: bool) -> Any:
+    """The columns that a map is fitted to: an array, or columns that are computed by blocks."""
+    if isinstance(data.score, ClassScores):
+        return ScoreFeatures(data.score, low, features, constant)
+    columns = FEATURES[features](log_law(data.score, data.kind, low))
+    return np.column_stack([columns, np.ones(len(columns))]) if constant else columns
 
 
 class _SoftmaxCalibrator(Calibrator):
@@ -43,6 +58,8 @@ class _SoftmaxCalibrator(Calibrator):
         low = smallest(data)
         weights = self._spread_out(fit_softmax(self._problem(data, low), self._near).theta)
         fitted = SoftmaxMap(data.kind, self._features, weights, low, 0.0)
+        if isinstance(data.score, ClassScores):
+            return replace(fitted, floor=_limit_floor(find_least_law(fitted, data.score), data.total, data.k))
         return replace(fitted, floor=_find_floor(as_matrix(fitted(data.score)), data.total))
 
     def _share_choices(self, data: FitRows) -> Calibrator:
@@ -53,8 +70,7 @@ class _SoftmaxCalibrator(Calibrator):
 
     def _problem(self, data: FitRows, low: float) -> SoftmaxProblem:
         """The loss to be minimised, over weights of the features and, below them, intercepts: a column per class."""
-        features = FEATURES[self._features](log_law(data.score, data.kind, low))
-        design = np.column_stack([features, np.ones(len(features))])
+        design = _list_features(data, self._features, low, constant=True)
         start = np.zeros((design.shape[1], data.k))
         start[: data.k] = np.eye(data.k)
         return SoftmaxProblem(design, data.codes, data.weight, start, self._ridges(start, data))
@@ -105,7 +121,7 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
     name = "vector-scaling"
 
     def _problem(self, data: FitRows, low: float) -> SoftmaxProblem:
-        features = FEATURES[self._features](log_law(data.score, data.kind, low))
+        features = _list_features(data, self._features, low, constant=False)
         start = np.stack([np.ones(data.k), np.zeros(data.k)])
         return SoftmaxProblem(features, data.codes, data.weight, start, self._ridges(start, data), diagonal=True)
 

@@ -7,8 +7,8 @@ the prediction is what each level gains on the one before, and what the last one
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -16,7 +16,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import namespace, to_host
 from scoreprism._core.checks import parse_choice, parse_clip, refuse, require_rows
+from scoreprism._core.lazy_laws import LazyLaw, read_block
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, freeze, n_classes, unify
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._kernels.term_intervals import FEW_UNITS, FORMS, Ends, Moments, TermInference, WhatIf, steps
@@ -624,7 +626,7 @@ def _evaluate_divergence(loss: ProperLoss, of: Level, by: Level) -> FloatArray:
     return loss.evaluate_divergence(of.law, by.law)
 
 
-def _ends(chain: Chain, loss: ProperLoss, losses: FloatArray, extras: FloatArray) -> tuple[Ends, WhatIf, FloatArray]:
+def _ends(chain: Chain, loss: ProperLoss, losses: FloatArray, extras: FloatArray) -> tuple[Ends, AnyWhatIf, FloatArray]:
     """What the ends of intervals of the reliability need beside moments; and components with the second-order rows."""
     sample, score, law_of_score = chain.sample, chain.levels[0].law, chain.levels[1].law
     fit = chain.levels[1].fits
@@ -632,17 +634,77 @@ def _ends(chain: Chain, loss: ProperLoss, losses: FloatArray, extras: FloatArray
     if second is not None:
         extras = np.concatenate([extras, second.rows[None]])
     law = law_of_score if fit is None else fit.mean_law
-    share = np.stack([1.0 - law, law]) if law.ndim == 1 else law.T
-    gains = np.empty((chain.k, sample.n))
-    for outcome in range(chain.k):
-        codes = np.full(sample.n, outcome, dtype=np.intp)
-        with np.errstate(invalid="ignore"):
-            after = loss.evaluate(law_of_score, codes) if fit is None else fit.what_if(loss, outcome)
-            gains[outcome] = loss.evaluate(score, codes) - after
-    what_if = WhatIf(gains, share)
+    if isinstance(law, LazyLaw):
+        what_if: AnyWhatIf = LazyWhatIf(loss, score, law, fit)
+    else:
+        share = np.stack([1.0 - law, law]) if law.ndim == 1 else law.T
+        gains = np.empty((chain.k, sample.n))
+        for outcome in range(chain.k):
+            codes = np.full(sample.n, outcome, dtype=np.intp)
+            with np.errstate(invalid="ignore"):
+                after = loss.evaluate(law_of_score, codes) if fit is None else fit.what_if(loss, outcome)
+                gains[outcome] = loss.evaluate(score, codes) - after
+        what_if = WhatIf(gains, share)
     degenerate = None if second is None else second.degenerate
     clustered = sample.groups is not None
     return Ends.of(losses[0] - losses[1], what_if, sample.masses, degenerate, clustered=clustered), what_if, extras
+
+
+@dataclass(frozen=True, eq=False)
+class LazyWhatIf:
+    """What rows would have said of the reliability with other outcomes, by laws that are computed when needed."""
+
+    loss: ProperLoss
+    score: Any
+    law: LazyLaw  # the mean of C
+    fit: Any
+    less: LazyWhatIf | None = None  # the same of another score of the same rows, which is subtracted
+
+    def blocks(self) -> Iterator[tuple[slice, Any, Any]]:
+        """Gains and probabilities of each outcome, (rows, K), where the scores live."""
+        for rows in self.law.blocks():
+            yield rows, *self.read(rows)
+
+    def read(self, rows: slice) -> tuple[Any, Any]:
+        """The same of some rows."""
+        gains, share = self.loss.evaluate_each(read_block(self.score, rows)), self.law.block(rows)
+        gains = gains - self.fit.each(self.loss, rows)
+        if self.less is None:
+            return gains, share
+        other_gains, other_share = self.less.read(rows)
+        return gains - other_gains, 0.5 * (share + other_share)
+
+    def moments(self, weight: FloatArray) -> list[FloatArray]:
+        """As `WhatIf.moments`, from moments about 0 of each row."""
+        about = np.zeros((5, weight.size))
+        for rows, gains, share in self.blocks():
+            xp = namespace(gains)
+            known = xp.isfinite(gains)
+            gain, part = xp.where(known, gains, xp.zeros_like(gains)), xp.where(known, share, xp.zeros_like(share))
+            for power in range(5):
+                about[power, rows] = to_host(xp.sum(part, axis=1))
+                part = part * gain
+        mass, first, second, third, fourth = about
+        mean = float(first @ weight) / float(weight.sum())
+        return [
+            second - 2.0 * mean * first + mean**2 * mass,
+            third - 3.0 * mean * second + 3.0 * mean**2 * first - mean**3 * mass,
+            fourth - 4.0 * mean * third + 6.0 * mean**2 * second - 4.0 * mean**3 * first + mean**4 * mass,
+        ]
+
+    def minus(self, other: AnyWhatIf) -> AnyWhatIf:
+        """The same of a difference of two reliabilities on the same rows, outcomes drawn from the mean of both laws."""
+        return replace(self, less=other) if isinstance(other, LazyWhatIf) else self.collect().minus(other)
+
+    def collect(self) -> WhatIf:
+        """The same as arrays."""
+        gains, share = np.empty(self.law.shape[::-1]), np.empty(self.law.shape[::-1])
+        for rows, own_gains, own_share in self.blocks():
+            gains[:, rows], share[:, rows] = to_host(own_gains).T, to_host(own_share).T
+        return WhatIf(gains, share)
+
+
+AnyWhatIf = WhatIf | LazyWhatIf
 
 
 def _moments_of_cells(chain: Chain, losses: FloatArray, extras: FloatArray, loss: ProperLoss) -> Moments:

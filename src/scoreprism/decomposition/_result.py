@@ -41,7 +41,6 @@ from scoreprism._kernels.term_intervals import (
     Interval,
     Moments,
     TermInference,
-    WhatIf,
     bca,
     coefficients,
     quantile,
@@ -72,7 +71,7 @@ class RowLosses(NamedTuple):
 
     losses: FloatArray
     extras: FloatArray
-    what_if: WhatIf | None = None
+    what_if: Any = None  # `WhatIf`, or the same by blocks
 
 
 def _are_equal(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:

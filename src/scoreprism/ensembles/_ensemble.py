@@ -231,7 +231,8 @@ def _crossfit_combiner(combiner: Any, sample: Sample, seed: int, cv: object) -> 
     data = sample.model(next(iter(sample.predictions))).fit_rows()
     first = int(np.random.default_rng(seed).integers(2**62))  # as `ChainFit.of` derives it from the seed
     plan = make_crossfit(cv, data, sample.groups, first)
-    return plan.gather(fit_combiner(combiner, members, data, plan)).law
+    law: FloatArray = plan.gather(fit_combiner(combiner, members, data, plan)).law
+    return law
 
 
 def fit_combiner(combiner: Any, members: FloatArray, data: FitRows, plan: CrossFit) -> FloatArray:

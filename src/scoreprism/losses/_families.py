@@ -7,14 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from scoreprism._core.arrays import like, namespace
 from scoreprism._core.checks import parse_number
-from scoreprism._core.simplex import FloatArray, IntArray, as_vector, n_classes, one_hot, pick
+from scoreprism._core.simplex import FloatArray, IntArray, as_vector, n_classes, one_hot_like, pick
 from scoreprism.losses._proper_loss import ProperLoss
 
 
 def _row_sum(values: FloatArray) -> FloatArray:
     """Σ_k of each row; for few columns a product with ones is twice as fast as sum(axis=1)."""
-    return values @ np.ones(values.shape[1])
+    if isinstance(values, np.ndarray):
+        return values @ np.ones(values.shape[1])
+    return namespace(values).sum(values, axis=1)  # an array of another library
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -22,13 +25,26 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return _row_sum(a * b)
 
 
+def _above_zero(values: FloatArray) -> FloatArray:
+    """Values that rounding may have put below 0."""
+    if isinstance(values, np.ndarray):
+        return np.maximum(values, 0.0)
+    return namespace(values).where(values > 0.0, values, 0.0 * values)
+
+
+def _at_least(law: FloatArray, floor: FloatArray) -> FloatArray:
+    """Probabilities, or the floor of their row where it is larger."""
+    xp = namespace(law)
+    raised: FloatArray = xp.where(law > floor[:, None], law, floor[:, None] + 0.0 * law)
+    return raised
+
+
 def _weighted_sum(q: FloatArray, values: FloatArray) -> FloatArray:
     """Σ_k q_k·values_k with 0·∞ = 0: what cannot happen costs nothing."""
+    xp = namespace(q)
     total = _dot(q, values)
-    bad = np.isnan(total)
-    if bad.any():
-        rows = q[bad]
-        total[bad] = np.where(rows > 0, rows * values[bad], 0.0).sum(axis=1)
+    if xp.any(xp.isnan(total)):
+        return _row_sum(xp.where(q > 0, q * values, 0.0 * q))
     return total
 
 
@@ -36,10 +52,12 @@ def _power(x: FloatArray, exponent: float) -> FloatArray:
     """x**exponent for 0 ≤ x ≤ 1; by roots and products, or exp and log, which are faster than pow."""
     whole, rest = divmod(exponent, 1.0)
     if rest not in (0.0, 0.5) or not 1 <= whole <= 4:
-        out = np.log(x)
+        xp = namespace(x)
+        out = xp.log(x)
         out *= exponent
-        return np.exp(out, out=out)
-    out = np.sqrt(x) if rest else x * x
+        power: FloatArray = np.exp(out, out=out) if xp is np else xp.exp(out)
+        return power
+    out = namespace(x).sqrt(x) if rest else x * x
     for _ in range(int(whole) - (0 if rest else 2)):
         out *= x
     return out if exponent != 1.0 else x
@@ -61,6 +79,7 @@ class Brier(ProperLoss):
     """
 
     name: ClassVar[str] = "brier"
+    _takes_any_array: ClassVar[bool] = True
 
     def _layout(self, law: FloatArray) -> FloatArray:
         return as_vector(law) if n_classes(law) == 2 else law
@@ -69,13 +88,18 @@ class Brier(ProperLoss):
         if p.ndim == 1:
             return np.square(p - y)
         hit = pick(p, y)
-        return np.square(1.0 - hit) + np.maximum(_dot(p, p) - hit * hit, 0.0)
+        return (1.0 - hit) ** 2 + _above_zero(_dot(p, p) - hit * hit)
+
+    def _each(self, p: FloatArray) -> FloatArray:  # speed: all outcomes at once, here and below
+        if p.ndim == 1:
+            return np.stack([p * p, np.square(1.0 - p)], axis=1)
+        return (1.0 - p) ** 2 + _above_zero(_dot(p, p)[:, None] - p * p)
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: no cancellation near p = q
         return self._divergence(p, q) + self._entropy(q)
 
     def _entropy(self, q: FloatArray) -> FloatArray:
-        return q * (1.0 - q) if q.ndim == 1 else np.maximum(1.0 - _dot(q, q), 0.0)
+        return q * (1.0 - q) if q.ndim == 1 else _above_zero(1.0 - _dot(q, q))
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: relative
         difference = p - q
@@ -85,7 +109,7 @@ class Brier(ProperLoss):
         return np.full(c.shape, 2.0)
 
     def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
-        return one_hot(y, law.shape[1]) - law
+        return one_hot_like(y, law) - law
 
     def formula(self, k: int) -> str:
         return "(p − y)²" if k == 2 else "Σ_k (p_k − 1{y=k})²"
@@ -99,7 +123,7 @@ _ODD = (1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3)
 
 def _horner(coefficients: tuple[float, ...], x: FloatArray) -> FloatArray:
     """A polynomial, highest power first, in one buffer."""
-    out = np.full(x.shape, coefficients[0])
+    out: FloatArray = namespace(x).full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         out *= x
         out += coefficient
@@ -120,6 +144,8 @@ def _kl_terms(q: FloatArray, p: FloatArray, difference: FloatArray) -> FloatArra
     terms *= z
     terms *= difference
     far = ~(square < 0.0025)  # NaN, where both are 0, too
+    if not isinstance(q, np.ndarray):
+        return namespace(q).where(far, _kl_far(q, p, difference), terms)
     if far.any():
         terms[far] = _kl_far(q[far], p[far], difference[far])
     return terms
@@ -132,12 +158,14 @@ def _kl_pair(q: FloatArray, q0: FloatArray, p: FloatArray, p0: FloatArray, diffe
 
 def _kl_far(q: FloatArray, p: FloatArray, difference: FloatArray) -> FloatArray:
     """The same where q and p are not close, or one of them is 0."""
+    xp = namespace(q)
     ratio = q / p
-    logarithm = np.log(ratio)
+    logarithm = xp.log(ratio)
     lost = (ratio == np.inf) | (ratio < 1e-300)  # the quotient over- or underflowed: take logarithms first
-    if lost.any():
-        logarithm[lost] = np.log(q[lost]) - np.log(p[lost])
-    return np.where(q > 0, np.where(p > 0, q * logarithm - difference, np.inf), p)
+    if xp.any(lost):
+        logarithm = xp.where(lost, xp.log(q) - xp.log(p), logarithm)
+    terms: FloatArray = xp.where(q > 0, xp.where(p > 0, q * logarithm - difference, np.inf + 0.0 * p), p)
+    return terms
 
 
 @dataclass(frozen=True)
@@ -156,20 +184,24 @@ class LogLoss(ProperLoss):
     """
 
     name: ClassVar[str] = "log"
+    _takes_any_array: ClassVar[bool] = True
 
     def _layout(self, law: FloatArray) -> FloatArray:
         return law
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
         hit = np.where(y == 1, p, 1.0 - p) if p.ndim == 1 else pick(p, y)
-        return np.maximum(0.0 - np.log(hit), 0.0)  # an entry that rounding put above 1 costs nothing
+        return _above_zero(0.0 - namespace(hit).log(hit))  # an entry that rounding put above 1 costs nothing
+
+    def _each(self, p: FloatArray) -> FloatArray:
+        return _above_zero(0.0 - namespace(p).log(p))
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
         if p.ndim == 1:
             yes = np.where(q > 0, q * np.log(p), 0.0)
             no = np.where(q < 1, (1.0 - q) * np.log1p(-p), 0.0)
             return 0.0 - (yes + no)
-        return 0.0 - _weighted_sum(q, np.log(p))
+        return 0.0 - _weighted_sum(q, namespace(p).log(p))
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: relative; speed: one log
         if p.ndim == 1:
@@ -178,6 +210,8 @@ class LogLoss(ProperLoss):
             difference = np.where(p[:, 1] < p[:, 0], q[:, 1] - p[:, 1], p[:, 0] - q[:, 0])
             return _kl_pair(q[:, 1], q[:, 0], p[:, 1], p[:, 0], difference)
         difference = q - p
+        if not isinstance(q, np.ndarray):  # blocks are large elsewhere: no rows are set apart
+            return _row_sum(_kl_terms(q, p, difference))
         careful = ~(_row_sum(difference * difference / (q + p)) > _SMALL)  # about the divergence, where that is small
         if careful.all():
             return _row_sum(_kl_terms(q, p, difference))
@@ -199,10 +233,17 @@ class LogLoss(ProperLoss):
         return 1.0 / (c * (1.0 - c))
 
     def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
-        return (one_hot(y, law.shape[1]) - law) / np.sqrt(2.0 * np.maximum(law, floor[:, None]))
+        size: FloatArray = namespace(law).sqrt(2.0 * _at_least(law, floor))
+        return (one_hot_like(y, law) - law) / size
 
     def formula(self, k: int) -> str:
         return "−log p_y, in nats"
+
+
+def _norm(law: FloatArray) -> FloatArray:
+    """The Euclidean norm of each row."""
+    norm: FloatArray = namespace(law).sqrt(_dot(law, law))
+    return norm
 
 
 @dataclass(frozen=True)
@@ -220,28 +261,33 @@ class Spherical(ProperLoss):
     """
 
     name: ClassVar[str] = "spherical"
+    _takes_any_array: ClassVar[bool] = True
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
-        return np.maximum(1.0 - pick(p, y) / np.sqrt(_dot(p, p)), 0.0)
+        return _above_zero(1.0 - pick(p, y) / _norm(p))
+
+    def _each(self, p: FloatArray) -> FloatArray:
+        return _above_zero(1.0 - p / _norm(p)[:, None])
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        return 1.0 - _dot(p, q) / np.sqrt(_dot(p, p))
+        return 1.0 - _dot(p, q) / _norm(p)
 
     def _entropy(self, q: FloatArray) -> FloatArray:
-        return np.maximum(1.0 - np.sqrt(_dot(q, q)), 0.0)
+        return _above_zero(1.0 - _norm(q))
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: half a squared chord, never < 0
-        size = np.sqrt(_dot(q, q))
-        chord = p / np.sqrt(_dot(p, p))[:, None] - q / size[:, None]
+        size = _norm(q)
+        chord = p / _norm(p)[:, None] - q / size[:, None]
         return 0.5 * size * _dot(chord, chord)
 
     def _weight(self, c: FloatArray) -> FloatArray:
         return (c * c + (1.0 - c) ** 2) ** -1.5
 
     def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
-        norm = np.sqrt(_dot(law, law))[:, None]
-        residual, unit = one_hot(y, law.shape[1]) - law, law / norm
-        return (residual - _dot(residual, unit)[:, None] * unit) / np.sqrt(2.0 * norm)
+        norm = _norm(law)[:, None]
+        residual, unit = one_hot_like(y, law) - law, law / norm
+        size: FloatArray = namespace(law).sqrt(2.0 * norm)
+        return (residual - _dot(residual, unit)[:, None] * unit) / size
 
     def formula(self, k: int) -> str:
         return "1 − p_y/‖p‖₂"
@@ -268,6 +314,7 @@ class PseudoSpherical(ProperLoss):
 
     alpha: float = 3.0
     name: ClassVar[str] = "pseudo-spherical"
+    _takes_any_array: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", parse_number(self.alpha, "alpha", "above 1", lambda v: v > 1.0))
@@ -276,7 +323,7 @@ class PseudoSpherical(ProperLoss):
         """The row norm ‖p‖_α; scaled by the largest entry where powers could underflow."""
         if self.alpha * np.log2(p.shape[1]) < 500:
             return _power(_row_sum(_power(p, self.alpha)), 1.0 / self.alpha)
-        top: FloatArray = p.max(axis=1)
+        top: FloatArray = namespace(p).max(p, axis=1)
         return top * _power(_row_sum(_power(p / top[:, None], self.alpha)), 1.0 / self.alpha)
 
     def _tilt(self, p: FloatArray) -> FloatArray:
@@ -284,16 +331,19 @@ class PseudoSpherical(ProperLoss):
         return _power(p / self._scale(p)[:, None], self.alpha - 1.0)
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
-        return np.maximum(1.0 - _power(pick(p, y) / self._scale(p), self.alpha - 1.0), 0.0)
+        return _above_zero(1.0 - _power(pick(p, y) / self._scale(p), self.alpha - 1.0))
+
+    def _each(self, p: FloatArray) -> FloatArray:
+        return _above_zero(1.0 - self._tilt(p))
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
         return 1.0 - _dot(q, self._tilt(p))
 
     def _entropy(self, q: FloatArray) -> FloatArray:
-        return np.maximum(1.0 - self._scale(q), 0.0)
+        return _above_zero(1.0 - self._scale(q))
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: exactly 0 at p = q
-        return np.maximum(_dot(q, self._tilt(q) - self._tilt(p)), 0.0)
+        return _above_zero(_dot(q, self._tilt(q) - self._tilt(p)))
 
     def _weight(self, c: FloatArray) -> FloatArray:
         a = self.alpha
@@ -327,6 +377,7 @@ class Tsallis(ProperLoss):
 
     alpha: float = 1.5
     name: ClassVar[str] = "tsallis"
+    _takes_any_array: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         rule = "above 0 and not 1 (which is the log loss)"
@@ -335,39 +386,50 @@ class Tsallis(ProperLoss):
     def _ln(self, x: FloatArray) -> FloatArray:
         """The deformed logarithm; −∞ or −1/ε at 0."""
         e = self.alpha - 1.0
-        return np.expm1(e * np.log(x)) / e
+        xp = namespace(x)
+        deformed: FloatArray = xp.expm1(e * xp.log(x)) / e
+        return deformed
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
-        return np.maximum(_row_sum(_power(p, self.alpha)) - 1.0 - self.alpha * self._ln(pick(p, y)), 0.0)
+        return _above_zero(_row_sum(_power(p, self.alpha)) - 1.0 - self.alpha * self._ln(pick(p, y)))
+
+    def _each(self, p: FloatArray) -> FloatArray:
+        return _above_zero(_row_sum(_power(p, self.alpha))[:, None] - 1.0 - self.alpha * self._ln(p))
 
     def _risk(self, p: FloatArray, q: FloatArray) -> FloatArray:
         return _row_sum(_power(p, self.alpha)) - 1.0 - self.alpha * _weighted_sum(q, self._ln(p))
 
     def _entropy(self, q: FloatArray) -> FloatArray:
-        return np.maximum(-_weighted_sum(q, self._ln(q)), 0.0)
+        return _above_zero(-_weighted_sum(q, self._ln(q)))
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: near α = 1 and at p = q
-        gain = np.where(q > 0, q * (self._ln(q) - self._ln(p)), 0.0)
-        slope = np.where(q > 0, _power(p, self.alpha - 1.0) * (q - p), -_power(p, self.alpha))
-        terms = np.where((p == 0) & (q > 0) & (self.alpha < 1), np.inf, gain - slope)
-        lost = np.isnan(terms)
-        if lost.any():  # the deformed logarithm of a subnormal probability overflowed: add exponents instead
-            terms[lost] = self._direct(p[lost], q[lost])
-        return _row_sum(np.maximum(terms, 0.0))
+        xp = namespace(p)
+        gain = xp.where(q > 0, q * (self._ln(q) - self._ln(p)), 0.0 * q)
+        slope = xp.where(q > 0, _power(p, self.alpha - 1.0) * (q - p), -_power(p, self.alpha))
+        terms = gain - slope
+        if self.alpha < 1:
+            terms = xp.where((p == 0) & (q > 0), np.inf + 0.0 * q, terms)
+        lost = xp.isnan(terms)
+        if xp.any(lost):  # the deformed logarithm of a subnormal probability overflowed: add exponents instead
+            terms = xp.where(lost, self._direct(p, q), terms)
+        return _row_sum(_above_zero(terms))
 
     def _direct(self, p: FloatArray, q: FloatArray) -> FloatArray:
         """The terms of the divergence by their formula, each power taken at once."""
         a, e = self.alpha, self.alpha - 1.0
-        crossed = np.exp(np.log(q) + e * np.log(p))
-        terms: FloatArray = (np.exp(a * np.log(q)) - a * crossed + e * np.exp(a * np.log(p))) / e
-        return np.where(p == q, 0.0, terms)
+        xp = namespace(p)
+        crossed = xp.exp(xp.log(q) + e * xp.log(p))
+        terms = (xp.exp(a * xp.log(q)) - a * crossed + e * xp.exp(a * xp.log(p))) / e
+        direct: FloatArray = xp.where(p == q, 0.0 * p, terms)
+        return direct
 
     def _weight(self, c: FloatArray) -> FloatArray:
         return self.alpha * (c ** (self.alpha - 2.0) + (1.0 - c) ** (self.alpha - 2.0))
 
     def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
-        inside = np.maximum(law, floor[:, None])
-        return (one_hot(y, law.shape[1]) - law) * np.sqrt(0.5 * self.alpha * inside ** (self.alpha - 2.0))
+        inside = _at_least(law, floor)
+        size: FloatArray = namespace(law).sqrt(0.5 * self.alpha * inside ** (self.alpha - 2.0))
+        return (one_hot_like(y, law) - law) * size
 
     def formula(self, k: int) -> str:
         return f"[1 − α p_y^(α−1) + (α−1) Σp^α]/(α−1), α = {self.alpha:g}"
@@ -389,6 +451,7 @@ class RankedProbability(ProperLoss):
     """
 
     name: ClassVar[str] = "ranked-probability"
+    _takes_any_array: ClassVar[bool] = True
 
     @property
     def symmetric(self) -> bool:
@@ -398,13 +461,14 @@ class RankedProbability(ProperLoss):
     @staticmethod
     def _cumulate(rows: FloatArray) -> FloatArray:
         """Cumulative sums without the last, which is 1."""
-        sums: FloatArray = np.cumsum(rows[:, :-1], axis=1)
-        return sums
+        if isinstance(rows, np.ndarray):
+            return np.cumsum(rows[:, :-1], axis=1)
+        return namespace(rows).cumulative_sum(rows[:, :-1], axis=1)
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
         k = p.shape[1]
-        if k > 40:
-            return self._square(p - one_hot(y, k))
+        if k > 40 or not isinstance(p, np.ndarray):
+            return self._square(p - one_hot_like(y, p))
         # speed: (p − e_y)ᵀ A (p − e_y) with A_ij = K − 1 − max(i, j), one product with a small matrix
         ranks = np.arange(k)
         spread: FloatArray = p @ (k - 1.0 - np.maximum(ranks[:, None], ranks))
@@ -416,6 +480,14 @@ class RankedProbability(ProperLoss):
         linear += k - 1.0
         return np.maximum(linear, 0.0, out=linear)
 
+    def _each(self, p: FloatArray) -> FloatArray:
+        xp, k = namespace(p), p.shape[1]
+        cumulated = self._cumulate(p)
+        upto = xp.concat([xp.zeros_like(p[:, :1]), self._cumulate(xp.concat([cumulated, p[:, :1]], axis=1))], axis=1)
+        above = _row_sum(cumulated)[:, None] - upto  # Σ of F_j over j ≥ k
+        rest = like(k - 1.0 - np.arange(k), p, p.dtype)
+        return _above_zero(_dot(cumulated, cumulated)[:, None] - 2.0 * above + rest[None, :])
+
     def _square(self, rows: FloatArray) -> FloatArray:
         cumulated = self._cumulate(rows)
         return _dot(cumulated, cumulated)
@@ -424,8 +496,8 @@ class RankedProbability(ProperLoss):
         return self._divergence(p, q) + self._entropy(q)
 
     def _entropy(self, q: FloatArray) -> FloatArray:
-        cumulated = np.minimum(self._cumulate(q), 1.0)
-        return _dot(cumulated, 1.0 - cumulated)
+        cumulated = self._cumulate(q)
+        return _dot(cumulated, _above_zero(1.0 - cumulated))
 
     def _divergence(self, p: FloatArray, q: FloatArray) -> FloatArray:  # accuracy: relative
         return self._square(p - q)
@@ -434,7 +506,7 @@ class RankedProbability(ProperLoss):
         return np.full(c.shape, 2.0)
 
     def curved(self, law: FloatArray, y: IntArray, floor: FloatArray) -> FloatArray:
-        return self._cumulate(one_hot(y, law.shape[1]) - law)
+        return self._cumulate(one_hot_like(y, law) - law)
 
     def formula(self, k: int) -> str:
         return "Σ_j (F_j(p) − 1{y ≤ j})²"

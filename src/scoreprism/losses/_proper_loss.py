@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scoreprism._core.arrays import DEVICE_BLOCK, like, namespace, to_host
 from scoreprism._core.checks import as_law_array, is_law, parse_codes, parse_law, refuse, refuse_law
+from scoreprism._core.lazy_laws import LazyLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, n_classes, unify
+from scoreprism._core.workers import map_threads
 from scoreprism._spelling import mark
 
 #: Numbers per block of rows: few enough that a block and its temporaries stay in cache, many enough to hide Python.
 _BLOCK = 1 << 17
 
 Kernel = Callable[..., FloatArray]
-T = TypeVar("T", bound=np.generic)
 
 
 class ProperLoss(ABC):
@@ -56,6 +57,9 @@ class ProperLoss(ABC):
     binary_only: ClassVar[bool] = False
 
     # ── what a subclass says ────────────────────────────────────────────────────────────────────────
+
+    #: Whether its kernels take arrays of any library that follows the array API standard.
+    _takes_any_array: ClassVar[bool] = False
 
     @property
     def strictly_proper(self) -> bool:
@@ -260,6 +264,24 @@ class ProperLoss(ABC):
         """
         return self._blockwise(self._loss, [p], y, y.shape[0])
 
+    def evaluate_each(self, p: FloatArray) -> FloatArray:
+        """
+        Loss under each possible outcome, for a block of probabilities that are already parsed.
+
+        Parameters
+        ----------
+        p : array of shape (n, K)
+            Probabilities, an array of any library.
+
+        Returns
+        -------
+        array of shape (n, K)
+            A column for each outcome, where `p` lives.
+        """
+        with np.errstate(all="ignore"):
+            each: FloatArray = self.apply(self._each, [p])
+        return each
+
     def evaluate_entropy(self, q: FloatArray) -> FloatArray:
         """
         `entropy` for probabilities that are already parsed.
@@ -356,21 +378,67 @@ class ProperLoss(ABC):
     ) -> FloatArray:
         """Apply `kernel` to a block of rows at a time; laws as they were `given` are checked while in cache."""
         out = np.empty(n)
-        step = max(1, _BLOCK // n_classes(laws[0]))
-        with np.errstate(all="ignore"):
-            for start in range(0, n, step):
-                rows = slice(start, min(start + step, n))
-                parts = [_take_block(law, rows, n) for law in laws]
-                for part, (name, law) in zip(parts, given.items(), strict=False):
-                    if not is_law(part):
-                        refuse_law(law, name)
-                arguments = [self._layout(part) for part in parts]
-                out[rows] = kernel(*arguments) if y is None else kernel(*arguments, _take_block(y, rows, n))
+        step = max(_find_step(law) for law in laws)
+
+        def evaluate(rows: slice) -> None:
+            parts = [_take_block(law, rows, n) for law in laws]
+            for part, (name, law) in zip(parts, given.items(), strict=False):
+                if not isinstance(law, LazyLaw) and not is_law(part):  # those were checked when they were read
+                    refuse_law(law, name)
+            with np.errstate(all="ignore"):  # each thread has its own
+                out[rows] = to_host(self.apply(kernel, parts, None if y is None else _take_block(y, rows, n)))
+
+        blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        lazy = any(isinstance(law, LazyLaw) and isinstance(law.place, np.ndarray) for law in laws)
+        map_threads(evaluate, blocks, n * n_classes(laws[0]) if lazy else 0)
         return out
 
+    def apply(self, kernel: Kernel, laws: Sequence[Any], y: IntArray | None = None) -> Any:
+        """
+        Apply a kernel to a block of rows, where the block lives if this loss can.
 
-def _take_block(array: NDArray[T], rows: slice, n: int) -> NDArray[T]:
+        Parameters
+        ----------
+        kernel : callable
+            One of the kernels of this loss.
+        laws : sequence of array
+            Its arguments: arrays of one library on one device, or numpy arrays beside them.
+        y : integer array of shape (n,), optional
+            Outcome codes.
+
+        Returns
+        -------
+        array
+            What the kernel returns.
+        """
+        foreign = next((law for law in laws if not isinstance(law, np.ndarray)), None)
+        if foreign is None or not self._takes_any_array:
+            laws = [to_host(law) for law in laws]
+        else:
+            laws = [like(law, foreign) if isinstance(law, np.ndarray) else law for law in laws]
+            y = y if y is None else like(y, foreign)
+        arguments = [self._layout(law) for law in laws]
+        return kernel(*arguments) if y is None else kernel(*arguments, y)
+
+    def _each(self, p: FloatArray) -> FloatArray:
+        """Kernel of the losses of all outcomes, one column each."""
+        xp = namespace(p)
+        columns = [self._loss(p, like(np.full(p.shape[0], k, dtype=np.intp), p)) for k in range(p.shape[1])]
+        each: FloatArray = xp.stack(columns, axis=1)
+        return each
+
+
+def _find_step(law: Any) -> int:
+    """Rows of a block: many where every step costs the same."""
+    if isinstance(law, LazyLaw):
+        return law.step
+    return max(1, (_BLOCK if isinstance(law, np.ndarray) else DEVICE_BLOCK) // n_classes(law))
+
+
+def _take_block(array: Any, rows: slice, n: int) -> Any:
     """A block of rows; a single row stands for all."""
+    if isinstance(array, LazyLaw) and array.shape[0] == n:
+        return array.block(rows)
     if array.shape[0] == n:
         return array[rows]
     return np.broadcast_to(array[0], (rows.stop - rows.start, *array.shape[1:]))

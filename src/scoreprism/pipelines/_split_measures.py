@@ -111,7 +111,8 @@ class Judge:
     def _fit_law(self, fit: ChainFit) -> FloatArray:
         """The fitted map on the test rows; with a single map the refits for the spread are skipped."""
         if len(self.maps) > 1:
-            return fit.fit_score()[0].fitted.law
+            law: FloatArray = fit.fit_score()[0].fitted.law
+            return law
         rows = fit.calibration
         assert rows is not None  # noqa: S101 - there always is a calibration part
         return self.maps[0].share(rows).fit(rows)(fit.rows.score)
