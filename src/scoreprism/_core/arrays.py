@@ -99,7 +99,7 @@ def widen(array: Any) -> Any:
 def take(array: Any, rows: slice | NDArray[Any]) -> Any:
     """Some rows of an array, by a slice or by their numbers."""
     if isinstance(rows, slice) or isinstance(array, np.ndarray):
-        return array[rows]
+        return array[rows, ...]
     return namespace(array).take(array, like(rows.astype(np.int64), array), axis=0)
 
 

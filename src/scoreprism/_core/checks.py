@@ -277,7 +277,7 @@ def refuse_law(law: FloatArray, name: str) -> NoReturn:
 
 def as_law_array(value: ArrayLike, name: str, *, single: bool = False) -> FloatArray:
     """Numbers in the shape of a law, ``(n,)`` or ``(n, K)``, not yet checked to be probabilities; logits as these."""
-    lazy: Any = _read_lazily(value, name)
+    lazy: Any = read_where_it_is(value, name, is_logit=isinstance(value, Logits))
     if lazy is not None:
         stands_for_array: FloatArray = lazy
         return stands_for_array  # stands for an array
@@ -316,19 +316,19 @@ def parse_law(value: ArrayLike, name: str = "y_proba", *, single: bool = False) 
 _MANY_NUMBERS = 1 << 22
 
 
-def _read_lazily(value: Any, name: str) -> ClassScores | None:
+def read_where_it_is(value: Any, name: str, *, is_logit: bool) -> ClassScores | None:
     """Scores of several classes that stay where they are: of other libraries, and large ones of low precision."""
     values = get_values(value)
     if not _stays_where_it_is(values):
         return None
 
     def check(block: Any, first: int) -> None:
-        if isinstance(value, Logits):
+        if is_logit:
             _refuse_logits(to_host(find_bad_logits(block)), block, first, name)
         elif not is_law_block(block, SUM_TOLERANCE):
             refuse_law(to_host(detach(values)).astype(np.float64), name)
 
-    return read_scores(detach(values), is_logit=isinstance(value, Logits), check=check)
+    return read_scores(detach(values), is_logit=is_logit, check=check)
 
 
 def _stays_where_it_is(values: Any) -> bool:

@@ -127,6 +127,17 @@ class ClassScores(LazyLaw):
         """Whether maps are fitted in single precision."""
         return bool(self.precision == namespace(self.values).float32)
 
+    def find_ranges(self) -> list[tuple[float, float]]:
+        """The smallest finite and the largest score of each class."""
+        least, most = np.full(self.shape[1], np.inf), np.full(self.shape[1], -np.inf)
+        for rows in self.blocks():
+            values = widen(self.read(rows))
+            xp = namespace(values)
+            finite = xp.where(values > -xp.inf, values, xp.full_like(values, xp.inf))
+            least = np.minimum(least, to_host(xp.min(finite, axis=0)))
+            most = np.maximum(most, to_host(xp.max(values, axis=0)))
+        return list(zip(np.minimum(least, most).tolist(), most.tolist(), strict=True))
+
     def take(self, rows: IntArray) -> ClassScores:
         index = rows if self.index is None else self.index[rows]
         return replace(self, index=index, least=self.least[rows], zero=self.zero[rows])

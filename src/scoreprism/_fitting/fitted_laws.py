@@ -364,7 +364,9 @@ def _find_points(score: FloatArray, rows: IntArray) -> FloatArray:
     spread = np.sqrt(score[rows[:: -(-rows.size // _LOOKED_AT)]]).var(axis=0)
     classes = np.sort(np.argsort(-spread, kind="stable")[:_NEAR_IN])
     points = np.empty((rows.size, classes.size))
-    for some in row_blocks(rows.size, score.shape[1]):
+    step = score.step if isinstance(score, LazyLaw) else 4096
+    for first in range(0, rows.size, step):
+        some = slice(first, first + step)
         points[some] = np.sqrt(score[rows[some]][:, classes])
     return points
 

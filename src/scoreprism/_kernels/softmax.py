@@ -94,7 +94,7 @@ class SoftmaxProblem:
         for rows in self.design.blocks():
             z = self.design.read(rows)
             xp, weights = namespace(z), like(theta, z, z.dtype)
-            eta = z * weights[0] + weights[1] if self.diagonal else z @ weights
+            eta = z * weights[0, ...] + weights[1, ...] if self.diagonal else z @ weights
             if self.offset is not None:
                 eta += like(self.offset[rows], z, z.dtype)
             eta -= xp.max(eta, axis=1, keepdims=True)
@@ -145,7 +145,7 @@ class SoftmaxProblem:
         coupled = np.zeros((p * k, p * k))
         for rows, x, law, _ in self._visit(theta):
             xp = namespace(x)
-            each = xp.stack([law * x, law]) if self.diagonal else x[:, None] * law
+            each = xp.stack([law * x, law]) if self.diagonal else x[:, None, :] * law
             flat = xp.reshape(each, (p * k, -1))
             coupled -= to_host((flat * like(self.mass[rows], flat, flat.dtype)) @ flat.T)
         own = np.arange(k)
@@ -172,7 +172,7 @@ class SoftmaxProblem:
                 own[:, 0, 1] += to_host(namespace(x).sum(weighted, axis=1))
                 own[:, 1, 1] += to_host(namespace(x).sum(weight, axis=1))
             else:
-                own += [to_host((x * weight[j]) @ x.T) for j in range(k)]
+                own += [to_host((x * weight[j, ...]) @ x.T) for j in range(k)]
         if self.diagonal:
             own[:, 1, 0] = own[:, 0, 1]
         return own

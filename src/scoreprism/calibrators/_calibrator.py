@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from scoreprism._core.arrays import is_foreign, namespace, to_host
 from scoreprism._core.checks import (
     abbreviate,
     is_law,
@@ -24,16 +25,19 @@ from scoreprism._core.checks import (
     parse_count,
     parse_number,
     parse_weights,
+    read_where_it_is,
     refuse,
     require_rows,
     write_plain,
 )
 from scoreprism._core.frames import column_names, unwrap
 from scoreprism._core.labels import code_labels
+from scoreprism._core.lazy_laws import ClassScores, take_rows_of_law
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, column_expression
 from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
+from scoreprism._maps.score_block import ScoreBlock
 from scoreprism._maps.score_reduction import Reduction
 from scoreprism._maps.torch_map import make_torch_map
 from scoreprism._parameters import described
@@ -151,6 +155,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     multiclass: ClassVar[bool] = False
     #: Most classes for which a fit is worth trying: a weight for every pair of classes is too many for more.
     most_classes: ClassVar[int] = sys.maxsize
+    #: Whether scores of several classes are read by blocks, in any array library, on any device.
+    reads_blocks: ClassVar[bool] = False
     #: Fitted attributes beside the map that a file keeps.
     _kept: ClassVar[tuple[str, ...]] = ()
     #: How parameters are parsed; those that are not named can have any value.
@@ -196,7 +202,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         origin = None
         if weight is not None and not weight.all():  # rows without weight are not there
             origin = GivenRows(np.flatnonzero(weight), labels)
-            table, labels, weight = (column[origin.rows] for column in (table, labels, weight))
+            table, labels, weight = take_rows_of_law(table, origin.rows), labels[origin.rows], weight[origin.rows]
         classes, codes = code_labels(labels, "y")
         self._check_classes(classes)
         k = len(classes)
@@ -211,7 +217,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_column_names(column_names(scores), classes)
         warn_of_small_weights(weight)
         self.classes_ = classes
-        self.reduction_ = None if narrow else Reduction.fit(table, codes, weight, k)
+        self.reduction_ = None if narrow else Reduction.fit(np.asarray(table), codes, weight, k)
         data = FitRows(self._score(table, k), codes, weight, k, kind, origin)
         warn_of_reversed_scores(data, classes)
         self.provenance_ = record_provenance(scores, y, classes, data, None if narrow else table)
@@ -250,7 +256,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             P(Y = ``classes_[1]``) for one column, one probability per class for several.
         """
         law = self._law(scores)
-        shape = np.shape(unwrap(scores).values)
+        values: Any = scores if is_foreign(scores) else unwrap(scores).values
+        shape: tuple[int, ...] = tuple(values.shape) if hasattr(values, "shape") else np.shape(values)
         if len(shape) < 2:
             return law.reshape(shape)
         if shape[1] == 1 and law.ndim == 1:
@@ -272,7 +279,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Labels.
         """
         law = self._law(scores)
-        best = (law > 0.5).astype(np.intp) if law.ndim == 1 else law.argmax(axis=1)
+        best = (law > 0.5).astype(np.intp) if law.ndim == 1 else to_host(namespace(law).argmax(law, axis=1))
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
@@ -437,10 +444,19 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Recalibrated probabilities, (n,) for two classes."""
         check_is_fitted(self)
         table = self._read(scores, reset=False)
-        return self.map_(self._score(table, len(self.classes_)))
+        score = self._score(table, len(self.classes_))
+        if not isinstance(score, ClassScores):
+            return self.map_(score)
+        blocks = [ScoreBlock(score, rows).apply(self.map_) for rows in score.blocks()]
+        law: FloatArray = blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)
+        return law.astype(np.float64, copy=False) if isinstance(law, np.ndarray) else law
 
-    def _read(self, scores: ArrayLike, *, reset: bool) -> FloatArray:
+    def _read(self, scores: ArrayLike, *, reset: bool) -> Any:
         """Scores as a matrix of real numbers, with scikit-learn's checks of names and width."""
+        placed = read_where_it_is(scores, "scores", is_logit=self.kind == "logit") if self.reads_blocks else None
+        if placed is not None:
+            validate_data(self, np.zeros((1, placed.shape[1])), skip_check_array=True, reset=reset)
+            return placed
         table = score_numbers(scores)
         if table.ndim == 1:
             table = table[:, None]
@@ -459,10 +475,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             validate_data(self, scores if hasattr(scores, "columns") else table, skip_check_array=True, reset=reset)
         return table
 
-    def _score(self, table: FloatArray, k: int) -> FloatArray:
+    def _score(self, table: Any, k: int) -> Any:
         """The score a map sees: (n,) for two classes, (n, K) for more."""
         if self.reduction_ is not None:
-            return self.reduction_(table)
+            return self.reduction_(np.asarray(table))
+        if isinstance(table, ClassScores):
+            return table
         if self.kind == "probability":
             law = table[:, 0] if table.shape[1] == 1 else table
             if not is_law(law):

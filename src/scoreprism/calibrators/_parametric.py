@@ -172,7 +172,7 @@ class TemperatureCalibrator(Calibrator):
     kind: str = "probability"
 
     name = "temperature"
-    monotone = strictly_increasing = smooth = multiclass = True
+    monotone = strictly_increasing = smooth = multiclass = reads_blocks = True
     _kept = ("separated_",)
 
     def _fit(self, data: FitRows) -> Map:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import refuse
 from scoreprism._core.frames import column_names
+from scoreprism._core.lazy_laws import ClassScores
 from scoreprism._core.simplex import FloatArray
 from scoreprism._maps.parts import REMEDY, brief, require_fields
 from scoreprism._sample.fit_rows import FitRows
@@ -123,9 +124,13 @@ def record_provenance(
     scores: object, y: object, classes: NDArray[Any], data: FitRows, table: FloatArray | None = None
 ) -> Provenance:
     """What a fit knows: names of what came in, and rows with weight; `table` where the map sees a reduction of it."""
-    columns = (data.score if table is None else table).reshape(len(data.codes), -1)
+    seen = data.score if table is None else table
     counts = np.bincount(data.codes, minlength=data.k)
-    ranges = zip(columns.min(axis=0).tolist(), columns.max(axis=0).tolist(), strict=True)
+    if isinstance(seen, ClassScores):
+        ranges = seen.find_ranges()
+    else:
+        columns = seen.reshape(len(data.codes), -1)
+        ranges = list(zip(columns.min(axis=0).tolist(), columns.max(axis=0).tolist(), strict=True))
     target = _find_names(y)
     return Provenance(
         score=_find_names(scores),

@@ -45,7 +45,7 @@ def _list_features(data: FitRows, features: str, low: float, *, constant: bool) 
 class _SoftmaxCalibrator(Calibrator):
     """What the maps below share: features, a ridge around the identity, one convex fit."""
 
-    multiclass = True
+    multiclass = reads_blocks = True
     _rules = rules(ridge=_POSITIVE)
     _features = "centered"
     weights_ = FittedPart("weights", lambda w: np.array(w[:-1]), "Weights of the features, one column per class.")

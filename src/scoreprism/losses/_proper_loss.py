@@ -440,5 +440,5 @@ def _take_block(array: Any, rows: slice, n: int) -> Any:
     if isinstance(array, LazyLaw) and array.shape[0] == n:
         return array.block(rows)
     if array.shape[0] == n:
-        return array[rows]
+        return array[rows, ...]
     return np.broadcast_to(array[0], (rows.stop - rows.start, *array.shape[1:]))
