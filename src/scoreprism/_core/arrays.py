@@ -13,7 +13,7 @@ from scoreprism.exceptions import InputError
 #: Libraries whose arrays follow the standard once array-api-compat has wrapped them.
 _WRAPPED = ("torch", "cupy")
 #: Numbers of a block of rows on a device other than the processor: few large steps instead of many small ones.
-DEVICE_BLOCK = 1 << 25
+DEVICE_BLOCK = 1 << 26
 
 
 def is_foreign(value: object) -> bool:

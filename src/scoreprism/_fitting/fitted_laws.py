@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import DEVICE_BLOCK, like, namespace, to_host
 from scoreprism._core.lazy_laws import LazyLaw, MeanLaw, read_block, take_rows_of_law
 from scoreprism._core.numerics import FINEST_EDGE, clipped_sigmoid, log_odds, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
@@ -345,12 +346,13 @@ class RowFits(_PartFits):
             found = nearest_products(curved, home, weights, points, near, clusters)
         else:
             width = 1 if score.ndim == 1 else score.shape[1]
+            if isinstance(score, LazyLaw) and not isinstance(score.place, np.ndarray) and loss.takes_any_array:
+                floor = 0.5 / max(near, 2.0)
+                laws = [part.law for part in self.parts]
+                found = leaf_products_in_place(laws, loss, y, floor, tested, home, weights, leaf, clusters)
+                return None if found is None else found.spread_out(tested, n)
             found = leaf_products([partial(curve, part) for part in self.parts], home, weights, leaf, clusters, width)
-        if found is None:
-            return None
-        out = np.zeros(n)
-        out[tested] = found.rows
-        return Second(out, found.degenerate)
+        return None if found is None else found.spread_out(tested, n)
 
 
 #: Classes by whose probabilities rows are near each other, where there are more; and rows that say which these are.
@@ -361,13 +363,15 @@ def _find_points(score: FloatArray, rows: IntArray) -> FloatArray:
     """Points whose distances are those of probabilities: square roots, of the classes that vary most where many."""
     if score.shape[1] <= _NEAR_IN:
         return np.sqrt(score[rows])
-    spread = np.sqrt(score[rows[:: -(-rows.size // _LOOKED_AT)]]).var(axis=0)
+    some = read_block(score, rows[:: -(-rows.size // _LOOKED_AT)])
+    xp = namespace(some)
+    spread = to_host(xp.var(xp.sqrt(some), axis=0))
     classes = np.sort(np.argsort(-spread, kind="stable")[:_NEAR_IN])
     points = np.empty((rows.size, classes.size))
     step = score.step if isinstance(score, LazyLaw) else 4096
     for first in range(0, rows.size, step):
-        some = slice(first, first + step)
-        points[some] = np.sqrt(score[rows[some]][:, classes])
+        block = read_block(score, rows[first : first + step])
+        points[first : first + step] = np.sqrt(to_host(xp.take(block, like(classes, block), axis=1)))
     return points
 
 
@@ -488,6 +492,12 @@ class Second(NamedTuple):
 
     rows: FloatArray
     degenerate: float
+
+    def spread_out(self, rows: IntArray, n: int) -> Second:
+        """The same among all rows, where these are the rows it was computed for."""
+        out = np.zeros(n)
+        out[rows] = self.rows
+        return Second(out, self.degenerate)
 
 
 class Pairs(NamedTuple):
@@ -632,6 +642,50 @@ def leaf_products(
             first = last
     total, pairs, square = sums
     return _average(total, pairs, square, weight, inflation(len(home), folds))
+
+
+def leaf_products_in_place(
+    laws: Sequence[LazyLaw],
+    loss: ProperLoss,
+    y: IntArray,
+    floor: float,
+    tested: IntArray,
+    home: IntArray,
+    weight: FloatArray,
+    leaf: IntArray,
+    groups: IntArray | None,
+) -> Second | None:
+    """
+    The same where the laws live: rows of a leaf and fold side by side, filled up to the same number.
+
+    `home`, `weight`, `leaf` and `groups` are those of the `tested` rows, `floor` what residuals take for the smallest
+    probability.
+    """
+    folds = int(home.max()) + 1
+    sums = np.zeros((3, leaf.size))
+    for law, place in zip(laws, home, strict=True):
+        cell = np.unique(leaf * folds + place, return_inverse=True)[1]
+        order, size = np.argsort(cell, kind="stable"), np.bincount(cell)
+        rank = np.arange(order.size) - np.repeat(np.cumsum(size) - size, size)
+        table = np.full((size.size, int(size.max())), -1)
+        table[cell[order], rank] = order
+        step = max(1, DEVICE_BLOCK // (table.shape[1] * law.shape[1]))
+        for first in range(0, table.shape[0], step):
+            part = table[first : first + step]
+            there, rows = part >= 0, np.maximum(part, 0)
+            apart = np.where(there, weight[rows], 0.0)[:, None, :] * there[:, :, None]
+            key = rows if groups is None else groups[rows]
+            apart = apart * (key[:, :, None] != key[:, None, :])
+            some = law.block(tested[rows.ravel()])
+            xp = namespace(some)
+            codes, floors = like(y[tested[rows.ravel()]], some), like(np.full(rows.size, floor), some, some.dtype)
+            residual = xp.reshape(loss.curved(some, codes, floors), (*rows.shape, -1))
+            held = like(apart, residual, residual.dtype)
+            weighted = (residual @ xp.matrix_transpose(residual)) * held
+            for line, values in enumerate((weighted, held, weighted**2)):
+                sums[line, rows[there]] = sums[line, rows[there]] + to_host(xp.sum(values, axis=2))[there]
+    total, pairs, square = sums
+    return _average(total, pairs, square, weight, inflation(len(laws), folds))
 
 
 def _pair_up(residual: FloatArray, weight: FloatArray, group: IntArray | None) -> FloatArray:

@@ -79,7 +79,7 @@ class Brier(ProperLoss):
     """
 
     name: ClassVar[str] = "brier"
-    _takes_any_array: ClassVar[bool] = True
+    takes_any_array: ClassVar[bool] = True
 
     def _layout(self, law: FloatArray) -> FloatArray:
         return as_vector(law) if n_classes(law) == 2 else law
@@ -145,7 +145,8 @@ def _kl_terms(q: FloatArray, p: FloatArray, difference: FloatArray) -> FloatArra
     terms *= difference
     far = ~(square < 0.0025)  # NaN, where both are 0, too
     if not isinstance(q, np.ndarray):
-        return namespace(q).where(far, _kl_far(q, p, difference), terms)
+        xp = namespace(q)
+        return xp.where(far, _kl_far(q, p, difference), terms) if xp.any(far) else terms
     if far.any():
         terms[far] = _kl_far(q[far], p[far], difference[far])
     return terms
@@ -184,7 +185,7 @@ class LogLoss(ProperLoss):
     """
 
     name: ClassVar[str] = "log"
-    _takes_any_array: ClassVar[bool] = True
+    takes_any_array: ClassVar[bool] = True
 
     def _layout(self, law: FloatArray) -> FloatArray:
         return law
@@ -261,7 +262,7 @@ class Spherical(ProperLoss):
     """
 
     name: ClassVar[str] = "spherical"
-    _takes_any_array: ClassVar[bool] = True
+    takes_any_array: ClassVar[bool] = True
 
     def _loss(self, p: FloatArray, y: IntArray) -> FloatArray:
         return _above_zero(1.0 - pick(p, y) / _norm(p))
@@ -314,7 +315,7 @@ class PseudoSpherical(ProperLoss):
 
     alpha: float = 3.0
     name: ClassVar[str] = "pseudo-spherical"
-    _takes_any_array: ClassVar[bool] = True
+    takes_any_array: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", parse_number(self.alpha, "alpha", "above 1", lambda v: v > 1.0))
@@ -377,7 +378,7 @@ class Tsallis(ProperLoss):
 
     alpha: float = 1.5
     name: ClassVar[str] = "tsallis"
-    _takes_any_array: ClassVar[bool] = True
+    takes_any_array: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         rule = "above 0 and not 1 (which is the log loss)"
@@ -451,7 +452,7 @@ class RankedProbability(ProperLoss):
     """
 
     name: ClassVar[str] = "ranked-probability"
-    _takes_any_array: ClassVar[bool] = True
+    takes_any_array: ClassVar[bool] = True
 
     @property
     def symmetric(self) -> bool:

@@ -59,7 +59,7 @@ class ProperLoss(ABC):
     # ── what a subclass says ────────────────────────────────────────────────────────────────────────
 
     #: Whether its kernels take arrays of any library that follows the array API standard.
-    _takes_any_array: ClassVar[bool] = False
+    takes_any_array: ClassVar[bool] = False
 
     @property
     def strictly_proper(self) -> bool:
@@ -412,7 +412,7 @@ class ProperLoss(ABC):
             What the kernel returns.
         """
         foreign = next((law for law in laws if not isinstance(law, np.ndarray)), None)
-        if foreign is None or not self._takes_any_array:
+        if foreign is None or not self.takes_any_array:
             laws = [to_host(law) for law in laws]
         else:
             laws = [like(law, foreign) if isinstance(law, np.ndarray) else law for law in laws]
