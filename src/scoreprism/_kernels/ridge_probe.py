@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,14 @@ Columns = NDArray[np.float32]
 _ROWS = 2048
 #: Prior variances of a weight that are tried.
 _VARIANCES = np.geomspace(1e-8, 1e2, 61)
+#: Powers of the variance of a column that the prior variance of its weights may be proportional to.
+_POWERS = (0.0, 0.5, 1.0, 2.0)
 #: Times that the variance is estimated, and change by which it is worth a new fit.
 _ROUNDS, _CHANGED = 3, 1.5
 #: Prior variance of the constants: they are open.
 _OPEN = 1e4
 #: From this many classes on weights have a low rank, and which.
-LOW_RANK_CLASSES, RANK = 100, 64
+LOW_RANK_CLASSES, RANK = 100, 96
 
 
 @dataclass(frozen=True)
@@ -89,50 +91,61 @@ def fit_probe(design: Columns, offset: FloatArray, codes: IntArray, mass: FloatA
     """
     Weights of a ridge regression beside an offset: (columns + 1, K), one column for two classes; constants last.
 
-    The weights have one prior variance, which is estimated by their evidence. Of many classes they have a low rank: its
-    directions are those of the first step, whose cost does not depend on the rank.
+    How far weights may go, and how much farther those of columns that vary more, is estimated by their evidence. Of
+    many classes the weights have a low rank, in the directions of a first step, which is as cheap for all ranks.
     """
-    whole = np.empty((design.shape[0], design.shape[1] + 1), dtype=np.float32)
-    whole[:, :-1], whole[:, -1] = design, 1.0
-    problem = RidgeProblem(whole, offset, codes, mass)
-    if problem.shape[1] < LOW_RANK_CLASSES or design.shape[1] <= 2 * RANK:
-        return _fit(problem)
-    slope, curvature = problem.expand(np.zeros(problem.shape))
-    variance = _estimate_variance(-slope[:-1], curvature[:-1])
-    step = slope[:-1] / (curvature[:-1] + 1.0 / variance)
-    directions = np.linalg.svd(step, full_matrices=False)[0][:, :RANK]
-    narrow = np.concatenate([design @ directions.astype(np.float32), whole[:, -1:]], axis=1)
-    found = _fit(RidgeProblem(narrow, offset, codes, mass), variance)
-    return np.concatenate([directions @ found[:-1], found[-1:]])
+    problem = RidgeProblem(np.concatenate([design, np.ones((len(design), 1), np.float32)], axis=1), offset, codes, mass)
+    slope, curvature = (part[:-1] for part in problem.expand(np.zeros(problem.shape)))
+    stretch, variance = _choose_prior(slope, curvature, np.einsum("ij,ij->j", design, design) / max(len(design), 1))
+    problem.design[:, :-1] *= stretch.astype(np.float32)
+    turn = np.diag(stretch)
+    if problem.shape[1] >= LOW_RANK_CLASSES and design.shape[1] > 2 * RANK:
+        step = slope * stretch[:, None] / (curvature * stretch[:, None] ** 2 + 1.0 / variance)
+        axes = np.linalg.svd(step, full_matrices=False)[0][:, :RANK]
+        turn = turn @ axes
+        narrow = [problem.design[:, :-1] @ axes.astype(np.float32), problem.design[:, -1:]]
+        problem = replace(problem, design=np.concatenate(narrow, axis=1))
+        weights = _fit(problem, variance, rounds=1)  # directions that were chosen would feign a larger variance
+    else:
+        weights = _fit(problem, variance)
+    return np.concatenate([turn @ weights[:-1], weights[-1:]])
 
 
-def _fit(problem: RidgeProblem, variance: float | None = None) -> FloatArray:
-    """The weights, at a known variance or at one that is estimated where the last fit ended."""
+def _choose_prior(slope: FloatArray, curvature: FloatArray, spread: FloatArray) -> tuple[FloatArray, float]:
+    """What columns are multiplied by, and the variance of the weights then."""
+    best = (-np.inf, np.ones(spread.size), 1.0)
+    for power in _POWERS:
+        stretch = (np.maximum(spread, TINY) / max(float(spread.max(initial=0.0)), TINY)) ** (0.5 * power)
+        evidence, variance = _estimate_variance(slope * stretch[:, None], curvature * stretch[:, None] ** 2)
+        if evidence > best[0]:
+            best = evidence, stretch, variance
+    return best[1], best[2]
+
+
+def _fit(problem: RidgeProblem, variance: float, rounds: int = _ROUNDS) -> FloatArray:
+    """The weights; their variance is estimated again where the last fit ended."""
     weights = np.zeros(problem.shape)
-    used = variance
-    for _ in range(_ROUNDS):
+    for number in range(rounds):
         slope, curvature = problem.expand(weights)
-        if variance is None:
-            found = _estimate_variance((curvature * weights - slope)[:-1], curvature[:-1])
-            if used is not None and max(found / used, used / found) < _CHANGED:
+        if number > 0:
+            found = _estimate_variance((curvature * weights - slope)[:-1], curvature[:-1])[1]
+            if max(found / variance, variance / found) < _CHANGED:
                 break
-            used = found
-        assert used is not None  # noqa: S101 - known or just estimated
-        weights = _descend(problem, weights, curvature, used)
-        if variance is not None:
-            break
+            variance = found
+        weights = _descend(problem, weights, curvature, variance)
     return weights
 
 
-def _estimate_variance(score: FloatArray, curvature: FloatArray) -> float:
+def _estimate_variance(score: FloatArray, curvature: FloatArray) -> tuple[float, float]:
     """
-    The variance τ² of the weights that explains the score of a model linear in them.
+    The log-evidence of the variance τ² of the weights that explains best the score of a model linear in them, and it.
 
     A score whose curvature is a has the variance a(1 + τ²a).
     """
     a = np.maximum(curvature, TINY)
     evidence = [0.5 * float((v * score**2 / (1.0 + v * a) - np.log1p(v * a)).sum()) for v in _VARIANCES]
-    return float(_VARIANCES[int(np.argmax(evidence))])
+    best = int(np.argmax(evidence))
+    return evidence[best], float(_VARIANCES[best])
 
 
 def _descend(problem: RidgeProblem, start: FloatArray, curvature: FloatArray, variance: float) -> FloatArray:
