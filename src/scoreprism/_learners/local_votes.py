@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scoreprism._core.simplex import FloatArray, IntArray, one_hot, pick
 from scoreprism._core.numerics import EDGE
+from scoreprism._core.simplex import FloatArray, IntArray, one_hot, pick
 from scoreprism._sample.features import Features
 
 #: Neighbours, and rows that the law counts for beside them, of which the likeliest pair is used.
