@@ -159,7 +159,9 @@ class Embeddings(Features):
 
     def beside(self, other: Features) -> Features:
         if isinstance(other, Embeddings):
-            return Embeddings(WideTable(self.table.narrow.beside(other.table.narrow), self.table.parts + other.table.parts))
+            return Embeddings(
+                WideTable(self.table.narrow.beside(other.table.narrow), self.table.parts + other.table.parts)
+            )
         return Embeddings(WideTable(self.table.narrow.beside(other), self.table.parts))
 
     def after(self, few: Features) -> Features:

@@ -301,7 +301,9 @@ class JoinedFeatures:
         return self.frame[rows] if isinstance(self.frame, np.ndarray) else self.frame[rows.tolist(), :].to_native()
 
 
-def join_blocks(blocks: Sequence[ArrayLike], parsed: Sequence[Sequence[NDArray[Any]]], score: FloatArray) -> JoinedFeatures:
+def join_blocks(
+    blocks: Sequence[ArrayLike], parsed: Sequence[Sequence[NDArray[Any]]], score: FloatArray
+) -> JoinedFeatures:
     """
     Blocks side by side, and the score.
 
