@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -147,7 +148,7 @@ def time_decompose() -> None:
         marks.append(time.process_time())
         scoreprism.decompose(y, score)
         marks.append(time.process_time())
-        seconds = " | ".join(f"{after - before:.1f}" for before, after in zip(marks, marks[1:], strict=False))
+        seconds = " | ".join(f"{after - before:.1f}" for before, after in pairwise(marks))
         print(f"| {n:,} | {d:,} | {k} | {seconds} |", flush=True)
 
 

@@ -47,7 +47,7 @@ class LocalVotes:
         from scipy.sparse import csr_array
 
         rows = self.features.rows
-        near = self.features.plane.find_neighbours(rows, features.plane, features.rows, self.count)
+        near = self.features.cloud.find_neighbours(rows, features.cloud, features.rows, self.count)
         known = near >= 0
         ends = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
         places = near[known]

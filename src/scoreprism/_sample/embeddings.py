@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import refuse
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._sample.features import FAR, Codes, Encoder, Features
-from scoreprism._sample.plane import Plane, Points
+from scoreprism._sample.point_cloud import PointCloud, Points
 from scoreprism._sample.wide_columns import WideColumns
 
 #: Columns up to which all principal axes are taken; of more, so many, found from random directions.
@@ -29,7 +29,7 @@ Blocks = Callable[[], Iterator[Points]]
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class PrincipalAxes:
     """How a wide table is standardised and turned to its principal axes; outcomes play no part in it."""
 
     source: WideColumns  # what it was fitted to
@@ -38,10 +38,12 @@ class Basis:
     axes: Points  # (d, r), those of most variance first
 
     @staticmethod
-    def fit(source: WideColumns) -> Basis:
+    def fit(source: WideColumns) -> PrincipalAxes:
         center, scale = _find_moments(source.array)
         find = _find_all_axes if len(source) <= _WHOLE else _find_main_axes
-        return Basis(source, center, scale, find(lambda: _standardise(source.array, center, scale), len(source)))
+        return PrincipalAxes(
+            source, center, scale, find(lambda: _standardise(source.array, center, scale), len(source))
+        )
 
     def place(self, table: WideColumns) -> Points:
         """Principal coordinates of the rows of a table."""
@@ -123,20 +125,20 @@ class WideTable:
     """All rows of embeddings, beside the score and few columns."""
 
     narrow: Features
-    parts: tuple[tuple[Basis, WideColumns], ...]
+    parts: tuple[tuple[PrincipalAxes, WideColumns], ...]
 
     @cached_property
-    def plane(self) -> Plane:
+    def cloud(self) -> PointCloud:
         """Few columns as they are, the score left out, and principal coordinates of the others."""
         few = self.narrow.coordinates
-        return Plane(np.concatenate([few, *(basis.place(columns) for basis, columns in self.parts)], axis=1))
+        return PointCloud(np.concatenate([few, *(axes.place(columns) for axes, columns in self.parts)], axis=1))
 
     @cached_property
     def encoded(self) -> Features:
         """The columns one by one."""
         whole = self.narrow
-        for basis, columns in self.parts:
-            whole = whole.beside(basis.encode(columns))
+        for axes, columns in self.parts:
+            whole = whole.beside(axes.encode(columns))
         return whole
 
 
@@ -169,19 +171,19 @@ class Embeddings(Features):
         return Embeddings(WideTable(few.beside(self.table.narrow), self.table.parts))
 
     @property
-    def plane(self) -> Plane:  # type: ignore[override]
-        return self.table.plane
+    def cloud(self) -> PointCloud:
+        return self.table.cloud
 
     @cached_property
-    def codes(self) -> Codes:  # type: ignore[override]
+    def codes(self) -> Codes:
         return self.table.encoded.codes[:, self.rows]
 
     @cached_property
-    def categorical(self) -> tuple[bool, ...]:  # type: ignore[override]
+    def categorical(self) -> tuple[bool, ...]:
         return self.table.encoded.categorical
 
     @cached_property
-    def design(self) -> FloatArray:  # type: ignore[override]
+    def design(self) -> FloatArray:
         return self.table.encoded.design[:, self.rows]
 
 
@@ -190,7 +192,7 @@ class FeatureEncoder:
     """How a table, with or without the score before it, becomes features: few columns one by one, many as one array."""
 
     few: Encoder
-    many: Basis | None = None
+    many: PrincipalAxes | None = None
 
     @staticmethod
     def fit(
@@ -199,7 +201,7 @@ class FeatureEncoder:
         """The encoder of these rows."""
         wide = isinstance(table, WideColumns)
         few = Encoder.fit([column[rows] for column in (score if wide else (*score, *table))])
-        return FeatureEncoder(few, Basis.fit(table.take(rows)) if isinstance(table, WideColumns) else None)
+        return FeatureEncoder(few, PrincipalAxes.fit(table.take(rows)) if isinstance(table, WideColumns) else None)
 
     def __call__(self, table: Sequence[NDArray[Any]], score: Sequence[NDArray[Any]] = ()) -> Features:
         if self.many is None:

@@ -17,7 +17,7 @@ from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.logits import Logits
 from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
-from scoreprism._sample.plane import Plane, Points
+from scoreprism._sample.point_cloud import PointCloud, Points
 from scoreprism._sample.wide_columns import WideColumns
 from scoreprism._spelling import mark
 
@@ -85,16 +85,16 @@ class Features:
         return few.beside(self)
 
     @cached_property
-    def plane(self) -> Plane:
+    def cloud(self) -> PointCloud:
         """The coordinates of all rows, without the score, and who is near whom."""
         if self.whole is not None:
-            return self.whole.plane
-        return Plane(self.design[self.n_score :].T.astype(np.float32))
+            return self.whole.cloud
+        return PointCloud(self.design[self.n_score :].T.astype(np.float32))
 
     @property
     def coordinates(self) -> Points:
         """The coordinates of these rows."""
-        points = self.plane.coordinates
+        points = self.cloud.coordinates
         return points if self.places is None else points[self.places]
 
 

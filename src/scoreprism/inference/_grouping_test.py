@@ -52,9 +52,9 @@ def grouping_test(
 
     ``"projected-covariance"`` (Lundborg et al.): on one half of the rows a direction h(S, X) is learned in which
     outcomes seem to depend on the features beyond the score; on the other half the covariance of Y and h, both cleared
-    of what the score explains, is compared with its standard error. Of more than 100 columns of numbers the direction is
-    that of embeddings (see `StackedReference`). ``"bootstrap"`` uses all rows: the gain of a
-    cross-fitted regression on the features over Ĉ, compared with its gain on outcomes drawn from Ĉ(S).
+    of what the score explains, is compared with its standard error. ``"bootstrap"`` uses all rows: the gain of a
+    cross-fitted regression on the features over Ĉ, compared with its gain on outcomes drawn from Ĉ(S). More than 100
+    columns of numbers are taken for embeddings, which have learners of their own (`StackedReference`).
 
     Parameters
     ----------

@@ -43,9 +43,11 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     mixture minimises the out-of-fold log loss.
 
     More than 100 columns of numbers are taken for embeddings. Their members are the calibrated score; a ridge
-    regression on all columns with the calibrated law as its offset, whose ridge the evidence chooses ("probe"); and the
-    outcomes of the nearest rows against what the calibrated score expects of them ("neighbours"). Features may be numbers, categories, times, with missing values; nothing
-    has to be scaled or encoded.
+    regression on all columns with the calibrated law as its offset, whose ridge the evidence chooses ("probe"; of 100
+    classes or more its weights have a low rank); and the outcomes of the nearest rows against what the calibrated score
+    expects of them ("neighbours").
+
+    Features may be numbers, categories, times, with missing values; nothing has to be scaled or encoded.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ _CANDIDATES = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class PointCloud:
     """The coordinates of rows; outcomes play no part in them."""
 
     coordinates: Points  # (n, r)
@@ -44,11 +44,11 @@ class Plane:
         own[rows] = np.arange(rows.size)
         return rows.astype(np.int32)[find_nearest(self._near[rows], self._near, _KEPT, own)]
 
-    def find_neighbours(self, rows: IntArray, other: Plane, queries: IntArray, count: int) -> IntArray:
+    def find_neighbours(self, rows: IntArray, other: PointCloud, queries: IntArray, count: int) -> IntArray:
         """
-        Positions among `rows` of the nearest of them, for some rows of another plane (or of this); −1 for none.
+        Positions among `rows` of the nearest of them, for some rows of another cloud (or of this); −1 for none.
 
-        No row is a neighbour of itself. Where `rows` are most of the plane, they are picked from one search in all.
+        No row is a neighbour of itself. Where `rows` are most of the cloud, they are picked from one search in all.
         """
         place = np.full(self._near.shape[0], -1)
         place[rows] = np.arange(rows.size)
