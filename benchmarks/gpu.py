@@ -138,16 +138,13 @@ def list_libraries(device: str) -> dict[str, Callable[[np.ndarray], Any]]:
             makers |= {"cupy, float64": cupy.asarray, "cupy, float32": lambda v: cupy.asarray(v, dtype=cupy.float32)}
         except ImportError:
             pass
-    try:
+    if "jax" in sys.modules:
         import jax
 
-        jax.config.update("jax_enable_x64", True)
         makers |= {
             "jax, float64": jax.numpy.asarray,
             "jax, float32": lambda v: jax.numpy.asarray(v, dtype=jax.numpy.float32),
         }
-    except ImportError:
-        pass
     return makers
 
 
@@ -181,7 +178,13 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=main.__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes only, for a machine without a GPU")
-    quick = parser.parse_args().quick
+    parser.add_argument("--jax", action="store_true", help="JAX too, which compiles every shape of a block: minutes")
+    options = parser.parse_args()
+    quick = options.quick
+    if options.jax:
+        import jax
+
+        jax.config.update("jax_enable_x64", val=True)
     device = find_torch_device()
     card = torch.cuda.get_device_name() if device == "cuda" else "no GPU"
     print(f"{card}, torch {torch.__version__}, numpy {np.__version__}")

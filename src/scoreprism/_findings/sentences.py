@@ -665,6 +665,10 @@ def _feature_adds(f: Finding) -> str:
 
 
 def _no_region(f: Finding) -> str:
+    if f.facts.get("columns"):
+        return (
+            f"The {f.facts['columns']:,} features have no names: they are judged together, not each alone or by region."
+        )
     if f.facts.get("classes"):
         return "Regions in words are found for two classes only."
     who = _who(f, "the score")

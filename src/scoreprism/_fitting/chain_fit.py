@@ -41,6 +41,7 @@ from scoreprism._fitting.parse_learners import (
     parse_reference,
 )
 from scoreprism._kernels.term_intervals import Alternative
+from scoreprism._sample.features import Features
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample, drop_absent_rows, find_floors, parse_laws
@@ -304,15 +305,20 @@ class ChainFit:
             absent = [one.name for one in self.maps if isinstance(one, Refinement)]
             origins += [Finding("candidates_left_out", facts={"maps": absent})] if absent else []
         tasks = [level for level in self.levels if isinstance(level, LevelTask)]
-        for own in dict.fromkeys(task.reference for task in tasks):  # None, and stacks of some levels
-            fitted = [task.name for task in tasks if task.reference is own]
-            reference = own or self.reference
-            stack = isinstance(reference, StackedReference)
-            by = f"a stack of {', '.join(reference._names())}" if stack else type(reference).__name__
+        learners = [self._name_learner(task) for task in tasks]
+        for by in dict.fromkeys(learners):
+            fitted = [task.name for task, learner in zip(tasks, learners, strict=True) if learner == by]
             what = ["Q = P(Y | S, X)"] if fitted == ["Q"] and len(tasks) == 1 else fitted
             origins.append(Finding("law_fitted", level=2, subject=by, facts={"laws": what, **self._folds()}))
         user_laws = [level.name for level in self.levels if isinstance(level, Level)]
         return [*origins, *([Finding("law_given", facts={"laws": user_laws})] if user_laws else [])]
+
+    def _name_learner(self, task: LevelTask) -> str:
+        """What fits a level: some have a stack of their own, and of embeddings a stack has other members."""
+        reference = task.reference or self.reference
+        if isinstance(reference, StackedReference) and isinstance(task.known, Features):
+            return f"a stack of {', '.join(reference.name_members(task.known))}"
+        return type(reference).__name__
 
     def _folds(self, *, of_score: bool = False) -> dict[str, Any]:
         """How laws are fitted out of sample."""

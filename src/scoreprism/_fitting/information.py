@@ -23,10 +23,12 @@ from scoreprism._learners.members import (
     observed_probabilities,
     predict_foreign,
 )
-from scoreprism._sample.features import Encoder, Features, JoinedFeatures, join_blocks, score_columns
+from scoreprism._sample.embeddings import FeatureEncoder
+from scoreprism._sample.features import Features, JoinedFeatures, join_blocks, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.level import FeatureBlock, Level
 from scoreprism._sample.sample import Sample
+from scoreprism._sample.wide_columns import WideColumns
 
 if TYPE_CHECKING:
     from scoreprism._fitting.chain_fit import ChainFit
@@ -51,19 +53,25 @@ def make_tasks(sample: Sample, rows: FitRows, *, own: bool) -> list[Level | Leve
         if isinstance(level, Level):
             tasks.append(level)
             continue
-        columns = [column for block in blocks for column in block.columns]
-        new = [column for column in level.columns if not any(_are_equal(column, other) for other in columns)]
         first = [] if blocks else score_columns(rows.score)
+        new = _drop_known(level.columns, blocks)
         blocks.append(level)
         if own and (first or new):
-            table = [*first, *new]
-            encoded = Encoder.fit([column[weighted] for column in table])(table)
+            encoded = FeatureEncoder.fit(new, first, weighted)(new, first)
             features = encoded if features is None else features.beside(encoded)
         known: Any = features
         if not own:
             known = join_blocks([block.table for block in blocks], [block.columns for block in blocks], rows.score)
         tasks.append(LevelTask(level.name, known))
     return tasks
+
+
+def _drop_known(columns: Sequence[NDArray[Any]], blocks: Sequence[FeatureBlock]) -> Sequence[NDArray[Any]]:
+    """The columns that no coarser block has; of embeddings all, to which a column more or less is nothing."""
+    if isinstance(columns, WideColumns):
+        return columns
+    known = [column for block in blocks for column in block.columns]
+    return [column for column in columns if not any(_are_equal(column, other) for other in known)]
 
 
 def _are_equal(a: NDArray[Any], b: NDArray[Any]) -> bool:

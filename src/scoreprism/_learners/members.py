@@ -13,8 +13,10 @@ from scoreprism._core.checks import refuse
 from scoreprism._core.numerics import EDGE, law_logits, law_of_logits
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, clip_law, one_hot, pick
 from scoreprism._kernels.logistic import fit_logistic
+from scoreprism._kernels.ridge_probe import fit_probe
 from scoreprism._kernels.softmax import SoftmaxProblem, fit_softmax
 from scoreprism._learners.boosting import Boosted, BoostingFit, Growth, boost, boost_pairs, can_grow_in_step
+from scoreprism._learners.local_votes import LocalVotes
 from scoreprism._sample.features import Features
 from scoreprism._sample.parse_scores import count_rows, parse_prediction
 from scoreprism.exceptions import ScoreprismError
@@ -145,6 +147,8 @@ def boost_all(tasks: Sequence[Task], start: str, rng: np.random.Generator) -> No
 
 def can_boost_ahead(features: Features, count: int, k: int) -> bool:
     """Whether `count` tasks with at most these rows are so small that boosting is fitted for all of them at once."""
+    if features.is_wide:
+        return False
     return k <= _BOOSTED_CLASSES and can_grow_in_step([features.codes.shape] * count, 1 if k == 2 else k)
 
 
@@ -195,6 +199,29 @@ def boosting(task: Task, rng: np.random.Generator) -> Fitted:
     return predict
 
 
+def probe(task: Task, _rng: np.random.Generator) -> Fitted:
+    """A ridge regression of many columns with offset log Ĉ, whose ridge the evidence chooses."""
+    weights = fit_probe(task.features.coordinates, task.eta, task.codes, task.mass)
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        added = features.coordinates @ weights[:-1].astype(np.float32) + weights[-1]
+        return [law_of_logits(law_logits(base) + (added[:, 0] if task.k == 2 else added))]
+
+    return predict
+
+
+def neighbours(task: Task, rng: np.random.Generator) -> Fitted:
+    """Outcomes of the nearest rows against what Ĉ expects of them, shrunken towards Ĉ by their likelihood."""
+    local = LocalVotes(task.features, as_matrix(task.base), task.codes, task.mass)
+    fitted = local.choose(rng)
+
+    def predict(features: Features, base: FloatArray) -> list[FloatArray]:
+        law = fitted.shift(features, as_matrix(base))
+        return [law[:, 1] if task.k == 2 else law]
+
+    return predict
+
+
 #: Every learner a reference can be made of.
 MEMBERS: dict[str, Callable[[Task, np.random.Generator], Fitted]] = {
     "calibrated": calibrated,
@@ -203,6 +230,13 @@ MEMBERS: dict[str, Callable[[Task, np.random.Generator], Fitted]] = {
     "offset-boosting": offset_boosting,
     "interactions": interactions,
     "boosting": boosting,
+    "probe": probe,
+    "neighbours": neighbours,
+}
+#: Those of the default stack, by whether the features are embeddings.
+DEFAULT_MEMBERS = {
+    False: ("calibrated", "logistic", "polynomial", "offset-boosting", "interactions", "boosting"),
+    True: ("calibrated", "probe", "neighbours"),
 }
 
 

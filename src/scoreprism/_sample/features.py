@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.logits import Logits
 from scoreprism._core.numerics import law_logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
+from scoreprism._sample.point_cloud import PointCloud, Points
+from scoreprism._sample.wide_columns import WideColumns
 from scoreprism._spelling import mark
 
 #: Bins of a numeric feature, and levels of a categorical one that are distinguished; code 0 is "missing" or "other".
@@ -25,7 +28,7 @@ RARE = 5
 #: Rows that quantiles are taken from.
 _QUANTILE_ROWS = 50_000
 #: Standardised values are cut here: a ridge must not be led by one outlier.
-_FAR = 4.0
+FAR = 4.0
 
 Codes = NDArray[np.uint8]
 
@@ -38,23 +41,61 @@ class Features:
     categorical: tuple[bool, ...]  # which features have no order of their own
     # (q, n): standardised numeric columns, indicators of missing values and of categories; a row is a variable
     design: FloatArray
+    n_score: int = 0  # how many of the first columns are the score
+    whole: Features | None = None  # all rows, of which these are some
+    places: IntArray | None = None  # where they stand among all rows
+
+    #: Whether these are embeddings.
+    is_wide = False
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return int(self.codes.shape[1])
 
+    @property
+    def rows(self) -> IntArray:
+        """Where the rows stand among all."""
+        return np.arange(self.n) if self.places is None else self.places
+
     def part(self, rows: NDArray[Any]) -> Features:
         """Some of the rows."""
-        return Features(self.codes[:, rows], self.categorical, self.design[:, rows])
+        return Features(
+            self.codes[:, rows],
+            self.categorical,
+            self.design[:, rows],
+            self.n_score,
+            self.whole or self,
+            self.rows[rows],
+        )
 
     def beside(self, other: Features) -> Features:
         """The columns of both."""
+        if other.is_wide:
+            return other.after(self)
         return Features(
             np.concatenate([self.codes, other.codes]),
             (*self.categorical, *other.categorical),
             np.concatenate([self.design, other.design]),
+            self.n_score,
         )
+
+    def after(self, few: Features) -> Features:
+        """The same with few columns before them."""
+        return few.beside(self)
+
+    @cached_property
+    def cloud(self) -> PointCloud:
+        """The coordinates of all rows, without the score, and who is near whom."""
+        if self.whole is not None:
+            return self.whole.cloud
+        return PointCloud(self.design[self.n_score :].T.astype(np.float32))
+
+    @property
+    def coordinates(self) -> Points:
+        """The coordinates of these rows."""
+        points = self.cloud.coordinates
+        return points if self.places is None else points[self.places]
 
 
 @dataclass(frozen=True)
@@ -85,7 +126,7 @@ class Numeric:
 
     def design(self, values: FloatArray) -> list[FloatArray]:
         gone = np.isnan(values)
-        z = np.where(gone, 0.0, np.clip((values - self.center) / self.scale, -_FAR, _FAR))
+        z = np.where(gone, 0.0, np.clip((values - self.center) / self.scale, -FAR, FAR))
         return [z, gone.astype(np.float64)] if self.missing else [z]
 
 
@@ -137,11 +178,11 @@ class Encoder:
         return Features(codes, tuple(isinstance(c, Categorical) for c in self.columns), shape)
 
 
-def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[Any]]:
+def parse_features(value: ArrayLike, n: int, name: str = "X") -> Sequence[NDArray[Any]]:
     """
     Columns of a frame or an array: float64 with NaN for missing, or strings for categories ("" for missing).
 
-    A one-dimensional array is one column.
+    A one-dimensional array is one column. Many columns of numbers stay one array, of float32 if they came so.
     """
     if isinstance(value, Logits):
         remedy = "Pass them as `y_proba` or `q`, in Level(name, Logits(z)), or z itself as features."
@@ -154,6 +195,10 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
         names = [repr(v) for v in column_names(value) or range(len(columns))]
     else:
         array = _make_table(value, name)
+        wide = WideColumns.of_array(array)
+        if wide is not None:
+            require_rows(array.shape[0], n, name, "y_true")
+            return wide
         columns = list(array.T)
         names = [str(j) for j in range(len(columns))]
     if not columns:
@@ -167,7 +212,7 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> list[NDArray[An
             "Unnest or drop it.",
         )
     require_rows(parsed[0].shape[0], n, name, "y_true")
-    return parsed
+    return WideColumns.of(parsed)
 
 
 def _make_table(value: ArrayLike, name: str) -> NDArray[Any]:
@@ -256,7 +301,9 @@ class JoinedFeatures:
         return self.frame[rows] if isinstance(self.frame, np.ndarray) else self.frame[rows.tolist(), :].to_native()
 
 
-def join_blocks(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]], score: FloatArray) -> JoinedFeatures:
+def join_blocks(
+    blocks: Sequence[ArrayLike], parsed: Sequence[Sequence[NDArray[Any]]], score: FloatArray
+) -> JoinedFeatures:
     """
     Blocks side by side, and the score.
 
@@ -274,7 +321,7 @@ def join_blocks(blocks: Sequence[ArrayLike], parsed: Sequence[list[NDArray[Any]]
                     f"text in column {j}",
                     "Pass a frame and a pipeline that encodes it, or `reference`='auto', which takes categories.",
                 )
-    features = [column for columns in parsed for column in columns]
+    features = [columns.array if isinstance(columns, WideColumns) else np.column_stack(columns) for columns in parsed]
     return JoinedFeatures(np.column_stack([*features, score]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from scoreprism._core.labels import GivenLaw
 from scoreprism._core.lazy_laws import ClippedLaw, LazyLaw, take_rows_of_law
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, freeze, n_classes
 from scoreprism._core.workers import map_threads
+from scoreprism._sample.wide_columns import WideColumns
 from scoreprism.exceptions import UnavailableError
 from scoreprism.losses import ProperLoss
 
@@ -194,11 +196,15 @@ class FeatureBlock:
 
     name: str
     table: Any  # as passed, for foreign classifiers
-    columns: list[NDArray[Any]]  # parsed: numbers, or text
+    columns: Sequence[NDArray[Any]]  # parsed: numbers, or text
 
     def take(self, rows: IntArray) -> FeatureBlock:
         """The block on some of the rows."""
-        return replace(self, table=take_rows(self.table, rows), columns=[column[rows] for column in self.columns])
+        if isinstance(self.columns, WideColumns):
+            columns: Sequence[NDArray[Any]] = self.columns.take(rows)
+        else:
+            columns = [column[rows] for column in self.columns]
+        return replace(self, table=take_rows(self.table, rows), columns=columns)
 
 
 def spread(loss: ProperLoss, folds: FloatArray, factor: float = 1.0) -> FloatArray:

@@ -23,10 +23,12 @@ from scoreprism._parameters import described
 from scoreprism._sample.features import Features
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
+from scoreprism._sample.wide_columns import WideColumns
 from scoreprism.references import StackedReference
 
-#: Learners of the direction in which the features seem to matter.
-DIRECTION = ("polynomial", "offset-boosting")
+#: Learners of the direction in which the features seem to matter, and of their gain, by whether these are embeddings.
+DIRECTION = {False: ("polynomial", "offset-boosting"), True: ("probe", "neighbours")}
+GAIN = {False: ("logistic",), True: ("probe",)}
 
 _HYPOTHESIS = "the features add nothing to the score: P(Y | S, X) = P(Y | S)"
 
@@ -51,7 +53,8 @@ def grouping_test(
     ``"projected-covariance"`` (Lundborg et al.): on one half of the rows a direction h(S, X) is learned in which
     outcomes seem to depend on the features beyond the score; on the other half the covariance of Y and h, both cleared
     of what the score explains, is compared with its standard error. ``"bootstrap"`` uses all rows: the gain of a
-    cross-fitted regression on the features over Ĉ, compared with its gain on outcomes drawn from Ĉ(S).
+    cross-fitted regression on the features over Ĉ, compared with its gain on outcomes drawn from Ĉ(S). More than 100
+    columns of numbers are taken for embeddings, which have learners of their own (`StackedReference`).
 
     Parameters
     ----------
@@ -83,9 +86,11 @@ def grouping_test(
     chosen = parse_choice(method, _METHODS, "method")
     rng = parse_random_state(random_state)
     sample = Sample.of(y_true, y_proba, X, sample_weight=sample_weight, pos_label=pos_label, classes=classes)
-    if not any(isinstance(level, FeatureBlock) for level in sample.levels):
+    blocks = [level for level in sample.levels if isinstance(level, FeatureBlock)]
+    if not blocks:
         refuse("grouping_test must have `X`", "None", "Pass the features; calibration_test needs none.")
-    fit = ChainFit.of(sample, reference=StackedReference(("logistic",)), random_state=int(rng.integers(2**62)))
+    gain = GAIN[isinstance(blocks[0].columns, WideColumns)]
+    fit = ChainFit.of(sample, reference=StackedReference(gain), random_state=int(rng.integers(2**62)))
     count = parse_count(n_resamples, "n_resamples", 19)
     statistic, pvalue, draws = _METHODS[chosen](fit, rng, count, n_jobs)
     return TestResult(statistic, pvalue, chosen, _HYPOTHESIS, sample.n_held, draws, about="Grouping")
@@ -133,7 +138,7 @@ def _learn_direction(
     weight = None if data.weight is None else data.weight[learn]
     task = Task(features.part(learn), map_(data.score[learn]), data.codes[learn], weight, data.k)
     base = map_(data.score[judge])
-    laws = StackedReference(DIRECTION).fit_members(task, rng)(features.part(judge), base)
+    laws = StackedReference(DIRECTION[features.is_wide]).fit_members(task, rng)(features.part(judge), base)
     added = mix_laws(laws, np.full(len(laws), 1.0 / len(laws))) - base
     spread = base * (1.0 - base)
     step: FloatArray = added / np.maximum(spread, 1e-3)  # roughly on the logit scale, so that rare classes count

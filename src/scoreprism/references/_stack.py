@@ -14,6 +14,7 @@ from scoreprism._core.checks import parse_choice, parse_law, parse_weights, refu
 from scoreprism._core.labels import code_labels, parse_labels
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix, as_vector, n_classes
 from scoreprism._learners.members import (
+    DEFAULT_MEMBERS,
     MEMBERS,
     Fitted,
     Task,
@@ -22,7 +23,8 @@ from scoreprism._learners.members import (
     mix_laws,
     observed_probabilities,
 )
-from scoreprism._sample.features import Encoder, Features, parse_features, score_columns
+from scoreprism._sample.embeddings import FeatureEncoder
+from scoreprism._sample.features import Features, parse_features, score_columns
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import Split, make_folds
 
@@ -38,13 +40,19 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     as its offset; the same with squares and products; small boosting started at the calibrated logit (after few and
     many trees); the same continued with trees that cut two columns at once, on pairs of columns whose interaction
     shows beyond chance (of three columns or more only what pairs show of it); small boosting from the base rate. The
-    mixture minimises the out-of-fold log loss. Features may be numbers, categories, times, with missing values; nothing
-    has to be scaled or encoded.
+    mixture minimises the out-of-fold log loss.
+
+    More than 100 columns of numbers are taken for embeddings. Their members are the calibrated score; a ridge
+    regression on all columns with the calibrated law as its offset, whose ridge the evidence chooses ("probe"; of 100
+    classes or more its weights have a low rank); and the outcomes of the nearest rows against what the calibrated score
+    expects of them ("neighbours").
+
+    Features may be numbers, categories, times, with missing values; nothing has to be scaled or encoded.
 
     Parameters
     ----------
     members : "auto" or sequence of str, default="auto"
-        Names in `MEMBERS`; "auto" is all of them.
+        Names in `MEMBERS`; "auto" is "probe" and "neighbours" beside "calibrated" for embeddings, all others else.
     cv : int, default=5
         Random folds that the weights of the mixture are learned on.
     random_state : int, Generator or None, default=0
@@ -74,9 +82,24 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.cv = cv
         self.random_state = random_state
 
-    def _names(self) -> list[str]:
+    def name_members(self, features: Features) -> list[str]:
+        """
+        Names of the members for some features.
+
+        Parameters
+        ----------
+        features : Features
+            Few columns, or embeddings.
+
+        Returns
+        -------
+        list of str
+            Names in `MEMBERS`.
+        """
         if isinstance(self.members, str):
-            return list(MEMBERS) if self.members == "auto" else [parse_choice(self.members, MEMBERS, "members")]
+            if self.members == "auto":
+                return list(DEFAULT_MEMBERS[features.is_wide])
+            return [parse_choice(self.members, MEMBERS, "members")]
         names = [parse_choice(name, MEMBERS, "members") for name in self.members]
         if not names:
             refuse("`members` must name at least one learner", "none", f"Choose among {', '.join(MEMBERS)}.")
@@ -91,7 +114,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tasks : sequence of Task
             Tasks that `can_boost_ahead` allows; each keeps its fits.
         """
-        boost_ahead(tasks, self._names())
+        boost_ahead(tasks, self.name_members(tasks[0].features))
 
     def fit_members(self, task: Task, rng: np.random.Generator) -> Predict:
         """
@@ -109,7 +132,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         callable
             From features and start to the probabilities of all variants.
         """
-        fitted: list[Fitted] = [MEMBERS[name](task, rng) for name in self._names()]
+        fitted: list[Fitted] = [MEMBERS[name](task, rng) for name in self.name_members(task.features)]
         return lambda features, base: [law for member in fitted for law in member(features, base)]
 
     def fit(
@@ -146,9 +169,9 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._share = share[1] if k == 2 else share
         base = self._parse_base(y_proba, codes.size)
         self._given = y_proba is not None
-        columns = self._columns(table, base)
-        self._encoder = Encoder.fit(columns)
-        whole = Task(self._encoder(columns), base, codes, weight, k)
+        score = self._read_score(base)
+        self._encoder = FeatureEncoder.fit(table, score)
+        whole = Task(self._encoder(table, score), base, codes, weight, k)
         rng = np.random.default_rng(self.random_state)  # type: ignore[arg-type]
         folds = make_folds(self.cv, FitRows(base, codes, weight, k, "probability"), rng)
         self.weights_ = find_mixing_weights(self._score_out_of_fold(whole, folds, rng), weight)
@@ -179,8 +202,8 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             refuse("`y_proba` must have a column for each label", got, "Pass probabilities of the labels of y.")
         return as_vector(law) if n_classes(law) == 2 else law
 
-    def _columns(self, table: list[NDArray[Any]], base: FloatArray) -> list[NDArray[Any]]:
-        return [*score_columns(base), *table] if self._given else table
+    def _read_score(self, base: FloatArray) -> list[NDArray[Any]]:
+        return score_columns(base) if self._given else []
 
     def predict_proba(self, X: ArrayLike, *, y_proba: ArrayLike | None = None) -> FloatArray:
         """
@@ -209,7 +232,7 @@ class StackedReference(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"`X` must have {self.n_features_in_} columns, as in fit", f"{len(table)}", "Pass the same features."
             )
         base = self._parse_base(y_proba, rows)
-        features = self._encoder(self._columns(table, base))
+        features = self._encoder(table, self._read_score(base))
         return as_matrix(mix_laws(self._predict(features, base), self.weights_))
 
     def predict(self, X: ArrayLike, *, y_proba: ArrayLike | None = None) -> NDArray[Any]:

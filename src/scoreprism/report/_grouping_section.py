@@ -23,7 +23,7 @@ from scoreprism.curves import GroupingCurve
 from scoreprism.displays import GroupingDisplay
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
 from scoreprism.report._pieces import draw_with, figure, write_title
-from scoreprism.report._regions import Region, find_regions, name_features
+from scoreprism.report._regions import Region, find_regions, is_unnamed, name_features
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case, RowSubject, find_features
 
@@ -63,6 +63,9 @@ def _look_at_features(
     case: Case, model: RowSubject, features: FeatureBlock, number: int
 ) -> tuple[list[str], list[Table], list[Finding]]:
     """Which features add to one model, the tables of features and of regions, and findings on what was not found."""
+    if is_unnamed(features):
+        facts = {"columns": len(features.columns)}
+        return [], [], [Finding("no_region", facts=facts)] if number == 1 else []
     tables: list[Table] = []
     gains, failed = _find_gains(case, model, first=number == 1)
     adds = [gain[0] for gain in gains if gain[3] <= case.alpha]

@@ -16,6 +16,7 @@ from scoreprism._kernels.holm import holm
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism._sample.features import Categorical
 from scoreprism._sample.level import FeatureBlock
+from scoreprism._sample.wide_columns import WideColumns
 from scoreprism.report._subject import RowSubject
 
 #: Leaves of the tree, rows of a leaf at least, rows in all below which there is no point, and rows or clusters that can
@@ -196,3 +197,8 @@ def name_features(X: Any) -> list[str]:
         return [str(name) for name in names]
     shape = np.shape(X)
     return [f"x{j}" for j in range(shape[1] if len(shape) > 1 else 1)]
+
+
+def is_unnamed(features: FeatureBlock) -> bool:
+    """Whether these are embeddings whose columns have no names: alone they mean nothing to a reader."""
+    return isinstance(features.columns, WideColumns) and column_names(features.table) is None
