@@ -631,6 +631,30 @@ def _segments_none(f: Finding) -> str:
     return f"No significant miscalibration{_of_model(f)} in {what}, adjusted for their number."
 
 
+def _class_miscalibrated(f: Finding) -> str:
+    names, total = f.facts["classes"], _count_classes(f)
+    who = f"{_who(f, 'The score')} is miscalibrated in"
+    if len(names) == f.n:
+        return f"{who} all {total}, each against the rest."
+    return f"{who} {len(names)} of {total}, each against the rest: {_list_names(names)}."
+
+
+def _classes_none(f: Finding) -> str:
+    return f"No significant miscalibration{_of_model(f)} in any of {_count_classes(f)}, adjusted for their number."
+
+
+def _count_classes(f: Finding) -> str:
+    return f"{f.n} {'class' if f.n == 1 else 'classes'}"
+
+
+def _costly_confusion(f: Finding) -> str:
+    was, carries = ("was", "carries") if f.n == 1 else ("were", "carry")
+    rows = f"{_count(f, 'row')} of class {f.subject} {was} predicted as {f.facts['predicted']}"
+    by = "" if f.model is None else f" by {f.model}"
+    share, every = write_share(f.value or 0.0), write_share(f.facts["all"])
+    return f"{_start(rows)}{by} and {carries} {share} of the loss; all confusions carry {every}."
+
+
 def _segments_too_small(f: Finding) -> str:
     where = f" of {_list_names(f.facts['columns'])}" if f.facts.get("columns") else ""
     needs = f"{f.n} rows, {f.facts['rarer']} of the rarer outcome"
@@ -942,9 +966,10 @@ def _approximated(f: Finding) -> str:
         return "Within segments, maps are fitted in five random folds, whatever splits were passed."
     if "cells" in facts:
         return "Slope, AUC and Spiegelhalter's variance treat all rows of a cell as having its mean score."
+    classes = " (of more than ten classes, rows times classes over ten)" if facts.get("many_classes") else ""
     return (
-        f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}) the test of calibration uses 199 "
-        f"draws (large-sample approximations), bands use {facts['redraws'][0]} redraws ({facts['redraws'][1]}), and "
+        f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}){classes} the test of calibration uses "
+        f"199 draws (large-sample approximations), bands use {facts['redraws'][0]} redraws ({facts['redraws'][1]}), and "
         f"intervals of summaries {facts['resamples'][0]} resamples ({facts['resamples'][1]})."
     )
 
@@ -1189,6 +1214,9 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "score_spread": _score_spread,
     "segment_miscalibrated": _segment_miscalibrated,
     "segments_none": _segments_none,
+    "class_miscalibrated": _class_miscalibrated,
+    "classes_none": _classes_none,
+    "costly_confusion": _costly_confusion,
     "segments_too_small": _segments_too_small,
     "net_benefit": _net_benefit,
     "decision_cost": _decision_cost,
