@@ -632,19 +632,22 @@ def _segments_none(f: Finding) -> str:
 
 
 def _class_miscalibrated(f: Finding) -> str:
-    names, total = f.facts["classes"], _count_classes(f)
-    who = f"{_who(f, 'The score')} is miscalibrated in"
-    if len(names) == f.n:
-        return f"{who} all {total}, each against the rest."
-    return f"{who} {len(names)} of {total}, each against the rest: {_list_names(names)}."
+    names, who = f.facts["classes"], f"{_who(f, 'The score')} is miscalibrated in"
+    if len(names) == f.n and not f.facts["rare"]:
+        return f"{who} all {_count_classes(f)}, each against the rest."
+    return f"{who} {len(names)} of {_count_classes(f)}, each against the rest: {_list_names(names)}."
 
 
 def _classes_none(f: Finding) -> str:
+    if not f.n:
+        return f"No class has {f.facts['least']} expected cases, so that none is judged by itself."
     return f"No significant miscalibration{_of_model(f)} in any of {_count_classes(f)}, adjusted for their number."
 
 
 def _count_classes(f: Finding) -> str:
-    return f"{f.n} {'class' if f.n == 1 else 'classes'}"
+    """The classes that were judged, and whether others were not."""
+    enough = f" with {f.facts['least']} expected cases or more" if f.facts["rare"] else ""
+    return f"{f.n} {'class' if f.n == 1 else 'classes'}{enough}"
 
 
 def _costly_confusion(f: Finding) -> str:
@@ -967,10 +970,11 @@ def _approximated(f: Finding) -> str:
     if "cells" in facts:
         return "Slope, AUC and Spiegelhalter's variance treat all rows of a cell as having its mean score."
     classes = " (of more than ten classes, rows times classes over ten)" if facts.get("many_classes") else ""
+    beyond = f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}){classes}"
     return (
-        f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}){classes} the test of calibration uses "
-        f"199 draws (large-sample approximations), bands use {facts['redraws'][0]} redraws ({facts['redraws'][1]}), and "
-        f"intervals of summaries {facts['resamples'][0]} resamples ({facts['resamples'][1]})."
+        f"{beyond} the test of calibration uses 199 draws (large-sample approximations), bands use "
+        f"{facts['redraws'][0]} redraws ({facts['redraws'][1]}), and intervals of summaries {facts['resamples'][0]} "
+        f"resamples ({facts['resamples'][1]})."
     )
 
 

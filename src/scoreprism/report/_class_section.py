@@ -13,7 +13,7 @@ from scoreprism._calibration_test.class_tests import ColumnTest, find_column_tes
 from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law, pick
 from scoreprism._document.model import Block, Figure, Paragraph, Section, Table, make_table
-from scoreprism._findings.finding import Finding
+from scoreprism._findings.finding import MIN_GAIN, Finding
 from scoreprism._findings.wording import write_amount, write_count, write_share
 from scoreprism._kernels.holm import holm
 from scoreprism.curves import reliability_curve
@@ -158,26 +158,25 @@ def _name_rare(count: int) -> str:
 
 
 def _find_miscalibrated(case: Case, model: RowSubject, lines: Sequence[ClassLine]) -> Finding:
-    """Which classes are miscalibrated; those that cost most first."""
-    wrong = [line.name for line in lines if line.pvalue <= case.alpha]
+    """Which classes are miscalibrated, those that cost most first."""
+    judged = [line for line in lines if not line.is_rare]
+    wrong = [line.name for line in judged if line.pvalue <= case.alpha]
+    facts: dict[str, Any] = {"least": LEAST, "rare": model.k - len(judged)}
+    facts |= {"classes": wrong} if wrong else {}
     kind = "class_miscalibrated" if wrong else "classes_none"
-    facts = {"classes": wrong} if wrong else {}
-    return Finding(kind, model=case.label(model), n=len(lines), confidence_level=case.level, facts=facts)
+    return Finding(kind, model=case.label(model), n=len(judged), confidence_level=case.level, facts=facts)
 
 
 def _find_confusion(case: Case, model: RowSubject, cells: Cells) -> list[Finding]:
-    """The pair of classes whose confusion costs most."""
+    """The pair of classes whose confusion costs most, where that matters."""
     wrong = np.flatnonzero(cells.observed != cells.predicted)
-    if wrong.size == 0:
+    if wrong.size == 0 or cells.share[wrong[0]] < MIN_GAIN:
         return []
-    i = wrong[0]
-    names = model.labels[cells.observed[i]], model.labels[cells.predicted[i]]
-    return [
-        Finding(
-            "costly_confusion", model=case.label(model), subject=names[0], n=int(cells.rows[i]),
-            value=float(cells.share[i]), facts={"predicted": names[1], "all": float(cells.share[wrong].sum())},
-        )
-    ]  # fmt: skip
+    worst = wrong[0]
+    observed, predicted = model.labels[cells.observed[worst]], model.labels[cells.predicted[worst]]
+    facts = {"predicted": predicted, "all": float(cells.share[wrong].sum())}
+    about: dict[str, Any] = {"value": float(cells.share[worst]), "n": int(cells.rows[worst]), "facts": facts}
+    return [Finding("costly_confusion", model=case.label(model), subject=observed, **about)]
 
 
 # ── what is shown ───────────────────────────────────────────────────────────────────────────────────
