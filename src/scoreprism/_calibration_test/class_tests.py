@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreprism._core.numerics import EDGE, log_odds
+from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism._kernels.holm import holm
 from scoreprism._kernels.saddlepoint import sum_pvalue
+
+#: Expected cases from which a class is judged by itself. Expected ones, as they do not depend on the outcomes: classes
+#: chosen for few observed cases would seem to be predicted too often.
+LEAST = 20
 
 
 class ColumnTest(NamedTuple):
@@ -24,6 +30,33 @@ class ColumnTest(NamedTuple):
     def is_of_level(self) -> bool:
         """Whether the number of cases says more than the trend."""
         return abs(self.level) >= abs(self.spread)
+
+
+class ClassTest(NamedTuple):
+    """One class, or those that are too rare to be judged by themselves, against the rest."""
+
+    codes: tuple[int, ...]
+    is_rare: bool
+    column: ColumnTest
+    pvalue: float  # adjusted by Holm's method for all that are tested
+
+
+def find_class_tests(
+    law: FloatArray, y: IntArray, weight: FloatArray | None, groups: IntArray | None
+) -> list[ClassTest]:
+    """Tests of every class with enough expected cases, and of the others as one class."""
+    is_common = law.shape[0] * np.average(law, axis=0, weights=weight) >= LEAST
+    each = [(int(k),) for k in np.flatnonzero(is_common)]
+    rare = tuple(np.flatnonzero(~is_common).tolist())
+    each += [rare] if rare else []
+    columns = []
+    for codes in track(each, len(each), "classes"):
+        column = np.minimum(law[:, list(codes)].sum(axis=1, dtype=np.float64), 1.0)
+        columns.append(find_column_test(column, np.isin(y, codes), weight, groups))
+    adjusted = holm([column.pvalue for column in columns])
+    return [
+        ClassTest(codes, codes == rare, column, p) for codes, column, p in zip(each, columns, adjusted, strict=True)
+    ]
 
 
 def find_column_test(

@@ -127,9 +127,9 @@ def _label(axes: Canvas, name: str, inks: Inks, *, is_first: bool) -> None:
     if (legend := axes.get_legend()) is not None:
         legend.remove()
     is_narrow = inches(axes)[0] < _NARROW
-    size = 6.5 if is_narrow else 7.5
+    size = 7.0 if is_narrow else 8.0
     axes.set_title(shorten(name, 14 if is_narrow else 20), loc="left", fontsize=size + 0.5, color=inks.ink, pad=3)
     axes.set_xlabel("predicted", fontsize=size, labelpad=1)
     axes.set_ylabel("observed" if is_first else "", fontsize=size, labelpad=1)
     axes.locator_params(nbins=2 if is_narrow else 3)
-    axes.tick_params(labelsize=size - 0.5, pad=1.5)
+    axes.tick_params(labelsize=size - 0.3, pad=1.5)

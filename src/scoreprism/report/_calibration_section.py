@@ -193,8 +193,12 @@ def _make_top_label(case: Case) -> Figure:
     curves = [model.reliability for model in case.models.values()]
     described = "How often the most likely class was observed, against its probability, by isotonic regression."
     title = f"Reliability of the largest probability of {case.first.called if len(curves) == 1 else 'all models'}"
-    draw, data = draw_with(ReliabilityDisplay(curves)), _tabulate_curves(curves)
-    return figure("reliability", title, described, draw, data, size=(4.4, 4.8), lines=len(curves))
+
+    def draw(ax: Any) -> None:
+        ReliabilityDisplay(curves).plot(ax)
+        ax.set(xlabel="largest probability", ylabel="share of rows that are right")
+
+    return figure("reliability", title, described, draw, _tabulate_curves(curves), size=(4.4, 4.8), lines=len(curves))
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._calibration_test.class_tests import ColumnTest, find_column_test
-from scoreprism._core.progress import track
+from scoreprism._calibration_test.class_tests import LEAST, ClassTest, find_class_tests
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law, pick
 from scoreprism._document.model import Block, Figure, Paragraph, Section, Table, make_table
 from scoreprism._findings.finding import MIN_GAIN, Finding
 from scoreprism._findings.wording import write_amount, write_count, write_share
-from scoreprism._kernels.holm import holm
 from scoreprism.curves import reliability_curve
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays import ClasswiseReliabilityDisplay
@@ -24,9 +22,6 @@ from scoreprism.report._pieces import figure
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import FEW_DRAWS, Case, RowSubject
 
-#: Expected cases from which a class is judged by itself. Expected ones, as they do not depend on the outcomes: classes
-#: chosen for few observed cases would seem to be predicted too often.
-LEAST = 20
 #: Lines of a table, panels of a figure, models that are shown.
 _LINES, _PANELS, _MODELS = 10, 9, 3
 #: Redraws of the band of a panel.
@@ -37,28 +32,25 @@ _REDRAWS = 200
 class ClassLine:
     """One class, or several together, against the rest."""
 
-    codes: tuple[int, ...]
     name: str
+    test: ClassTest
     cases: int  # observed
     predicted: float  # mean probability
     observed: float  # share of the rows
     gain: float  # what recalibration of these probabilities takes off the loss, out of sample
-    test: ColumnTest
-    is_rare: bool  # whether it has too few expected cases to be judged by itself, or stands for several that have
-    pvalue: float = math.nan  # adjusted by Holm's method
 
     @property
     def direction(self) -> str:
         """How its probabilities are wrong."""
-        if not self.test.is_of_level:
-            return "too extreme" if self.test.spread < 0.0 else "too moderate"
+        if not self.test.column.is_of_level:
+            return "too extreme" if self.test.column.spread < 0.0 else "too moderate"
         if self.observed == 0.0:
             return "too high"
         off = self.predicted / self.observed - 1.0
         return f"too {'high' if off > 0 else 'low'} by {write_share(abs(off))}"
 
 
-class Cells(NamedTuple):
+class Confusions(NamedTuple):
     """Rows by observed and predicted class: the pairs that occur, by loss."""
 
     observed: IntArray
@@ -77,7 +69,7 @@ def make_classes(case: Case) -> Section | None:
     for number, model in enumerate(list(case.models.values())[:_MODELS], start=1):
         basis = model.basis(case.loss)
         lines = judge_classes(case, model, basis)
-        worst = [line for line in lines if not line.is_rare][:_PANELS]
+        worst = [line for line in lines if not line.test.is_rare][:_PANELS]
         blocks += [_tabulate_classes(case, model, basis, lines, number)]
         blocks += [_make_figure(case, model, worst, number)] if worst else []
         lead.append(_find_miscalibrated(case, model, lines))
@@ -94,27 +86,17 @@ def make_classes(case: Case) -> Section | None:
 
 def judge_classes(case: Case, model: RowSubject, basis: Decomposition) -> list[ClassLine]:
     """Every class with enough expected cases, largest gain first; then those with fewer in one line."""
-    sample, law = model.sample, model.law
-    share = _find_share(model)
+    sample, law, share = model.sample, model.law, _find_share(model)
+    laws = [clip_law(one, basis.clip) for one in (law, model.calibrated)]
+    gains = split_gain(case.losses[case.loss], *laws, sample.y, share)
     expected, observed = share @ law, np.bincount(sample.y, share, model.k)
-    gains = split_gain(case.losses[case.loss], clip_law(law, basis.clip), clip_law(model.calibrated, basis.clip),
-                       sample.y, share)  # fmt: skip
-    is_common = expected * model.n >= LEAST
-    order = np.argsort(-gains, kind="stable")
-    groups: list[tuple[int, ...]] = [(int(k),) for k in order if is_common[k]]
-    rare = tuple(np.flatnonzero(~is_common).tolist())
-    groups += [rare] if rare else []
     lines = []
-    for codes in track(groups, len(groups), "classes"):
-        at = list(codes)
-        column = np.minimum(law[:, at].sum(axis=1, dtype=np.float64), 1.0)
-        event = np.isin(sample.y, at)
-        test = find_column_test(column, event, sample.weight, sample.groups)
-        name = _name_rare(len(rare)) if codes == rare else model.labels[codes[0]]
+    for test in find_class_tests(law, sample.y, sample.weight, sample.groups):
+        at = list(test.codes)
+        name = _name_rare(len(at)) if test.is_rare else model.labels[at[0]]
         sums = (float(values[at].sum()) for values in (expected, observed, gains))
-        lines.append(ClassLine(codes, name, int(event.sum()), *sums, test, codes == rare))
-    adjusted = holm([line.test.pvalue for line in lines])
-    return [replace(line, pvalue=p) for line, p in zip(lines, adjusted, strict=True)]
+        lines.append(ClassLine(name, test, int(model.outcomes[at].sum()), *sums))
+    return sorted(lines, key=lambda line: (line.test.is_rare, -line.gain))
 
 
 def split_gain(loss: ProperLoss, law: FloatArray, fitted: FloatArray, y: IntArray, share: FloatArray) -> FloatArray:
@@ -133,7 +115,7 @@ def split_gain(loss: ProperLoss, law: FloatArray, fitted: FloatArray, y: IntArra
     return np.asarray(squares - 2.0 * np.bincount(y, share * (pick(law, y) - pick(fitted, y)), k))
 
 
-def cross_classes(case: Case, model: RowSubject, basis: Decomposition) -> Cells:
+def cross_classes(case: Case, model: RowSubject, basis: Decomposition) -> Confusions:
     """The rows by observed and predicted class, the costliest pairs first."""
     share, y = _find_share(model), model.sample.y
     losses = case.losses[case.loss].evaluate(clip_law(model.law, basis.clip), y)
@@ -144,7 +126,7 @@ def cross_classes(case: Case, model: RowSubject, basis: Decomposition) -> Cells:
     given = np.bincount(at, share * pick(model.law, y)) / np.bincount(at, share)
     order = np.argsort(-cost, kind="stable")
     observed, said = np.divmod(code[order], model.k)
-    return Cells(observed, said, rows[order], cost[order] / cost.sum(), given[order])
+    return Confusions(observed, said, rows[order], cost[order] / cost.sum(), given[order])
 
 
 def _find_share(model: RowSubject) -> FloatArray:
@@ -159,15 +141,15 @@ def _name_rare(count: int) -> str:
 
 def _find_miscalibrated(case: Case, model: RowSubject, lines: Sequence[ClassLine]) -> Finding:
     """Which classes are miscalibrated, those that cost most first."""
-    judged = [line for line in lines if not line.is_rare]
-    wrong = [line.name for line in judged if line.pvalue <= case.alpha]
+    judged = [line for line in lines if not line.test.is_rare]
+    wrong = [line.name for line in judged if line.test.pvalue <= case.alpha]
     facts: dict[str, Any] = {"least": LEAST, "rare": model.k - len(judged)}
     facts |= {"classes": wrong} if wrong else {}
     kind = "class_miscalibrated" if wrong else "classes_none"
     return Finding(kind, model=case.label(model), n=len(judged), confidence_level=case.level, facts=facts)
 
 
-def _find_confusion(case: Case, model: RowSubject, cells: Cells) -> list[Finding]:
+def _find_confusion(case: Case, model: RowSubject, cells: Confusions) -> list[Finding]:
     """The pair of classes whose confusion costs most, where that matters."""
     wrong = np.flatnonzero(cells.observed != cells.predicted)
     if wrong.size == 0 or cells.share[wrong[0]] < MIN_GAIN:
@@ -186,17 +168,17 @@ def _tabulate_classes(
     case: Case, model: RowSubject, basis: Decomposition, lines: Sequence[ClassLine], number: int
 ) -> Table:
     """The classes with the largest gains, the others in one line, the rare ones in another."""
-    single = [line for line in lines if not line.is_rare]
+    single = [line for line in lines if not line.test.is_rare]
     shown, others = (single, []) if len(single) <= _LINES + 1 else (single[:_LINES], single[_LINES:])
-    rare = [line for line in lines if line.is_rare]
+    rare = [line for line in lines if line.test.is_rare]
     gained = sum(line.gain for line in lines)
     rows = []
     for line in [*shown, *rare]:
-        direction = line.direction if line.pvalue <= case.alpha else "–"
-        rows.append((line.name, line.cases, line.predicted, line.observed, direction, line.gain, line.pvalue))
+        direction = line.direction if line.test.pvalue <= case.alpha else "–"
+        rows.append((line.name, line.cases, line.predicted, line.observed, direction, line.gain, line.test.pvalue))
     if others:
         sums = (sum(getattr(line, key) for line in others) for key in ("cases", "predicted", "observed"))
-        wrong = sum(line.pvalue <= case.alpha for line in others)
+        wrong = sum(line.test.pvalue <= case.alpha for line in others)
         words = f"{write_count(wrong)} miscalibrated"
         gain = sum(line.gain for line in others)
         rows.insert(len(shown), (f"{write_count(len(others))} other classes", *sums, words, gain, None))
@@ -230,7 +212,7 @@ def _make_figure(case: Case, model: RowSubject, worst: Sequence[ClassLine], numb
     def draw(ax: Any) -> None:  # curves are found where they are drawn: in a terminal nobody sees them
         options = {"n_resamples": draws, "random_state": case.seed}
         curves = [
-            reliability_curve(model.sample.one_vs_rest(line.codes[0]), name=line.name, **options) for line in worst
+            reliability_curve(model.sample.one_vs_rest(line.test.codes[0]), name=line.name, **options) for line in worst
         ]
         ClasswiseReliabilityDisplay(curves).plot(ax)
 
@@ -238,7 +220,7 @@ def _make_figure(case: Case, model: RowSubject, worst: Sequence[ClassLine], numb
     return figure(f"class-reliability-{number}", title, described, draw, size=(4.8, 0.2 + 1.6 * -(-len(worst) // 3)))
 
 
-def _tabulate_confusions(case: Case, model: RowSubject, cells: Cells, number: int) -> Table:
+def _tabulate_confusions(case: Case, model: RowSubject, cells: Confusions, number: int) -> Table:
     """The costliest pairs of observed and predicted class; the other pairs, and right predictions, in a line each."""
     is_right = cells.observed == cells.predicted
     wrong = np.flatnonzero(~is_right)
@@ -254,11 +236,15 @@ def _tabulate_confusions(case: Case, model: RowSubject, cells: Cells, number: in
         rows.append((observed, predicted, int(count.sum()), float(cells.share[at].sum()), given))
     columns = [
         ("observed", "observed class", "text"), ("predicted", "predicted class", "text"), ("rows", "rows", "count"),
-        ("share", "share of the loss", "share"), ("given", "mean probability of the observed class", "digits"),
+        ("share", "share of the loss", "share"), ("given", "mean probability given to it", "digits"),
     ]  # fmt: skip
     title = f"Confusions of {model.called} that carry the {case.loss} loss"
     return make_table(
-        f"confusions-{number}", title, columns, rows, "Predicted is the class of the largest probability."
+        f"confusions-{number}",
+        title,
+        columns,
+        rows,
+        "Predicted is the class of the largest probability; “it” is the observed class.",
     )
 
 

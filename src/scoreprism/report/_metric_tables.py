@@ -24,7 +24,7 @@ METRIC_WORDS = {
     "top_k_accuracy": ("top-5 accuracy", "1"),
     "log_loss": ("log loss", "0"),
     "brier_score": ("Brier score", "0"),
-    "macro_auc": ("AUC, one class against the rest, mean", "1"),
+    "macro_auc": ("macro AUC, one-vs-rest", "1"),
     "global_balance": ("global balance", "0"),
     "classwise_ici": ("class-wise ICI", "0"),
     "classwise_ece": ("class-wise ECE (biased up)", "0"),
