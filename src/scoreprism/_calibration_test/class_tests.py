@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.numerics import EDGE, log_odds
+from scoreprism._core.numerics import EDGE, REACHED, log_odds
 from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.holm import holm
@@ -45,8 +45,8 @@ def find_class_tests(
     law: FloatArray, y: IntArray, weight: FloatArray | None, groups: IntArray | None
 ) -> list[ClassTest]:
     """Tests of every class with enough expected cases, and of the others as one class."""
-    is_common = law.shape[0] * np.average(law, axis=0, weights=weight) >= LEAST
-    each = [(int(k),) for k in np.flatnonzero(is_common)]
+    is_common = law.shape[0] * np.average(law, axis=0, weights=weight) >= LEAST * REACHED
+    each: list[tuple[int, ...]] = [(int(k),) for k in np.flatnonzero(is_common)]
     rare = tuple(np.flatnonzero(~is_common).tolist())
     each += [rare] if rare else []
     columns = []
@@ -78,7 +78,8 @@ def find_column_test(
     size = np.ones(law.size) if weight is None else weight / weight.mean()
     logit = np.where(inside, log_odds(np.clip(law, EDGE, 1.0 - EDGE)), 0.0)
     information = size**2 * law * (1.0 - law)
-    trend = np.where(inside, size * (logit - float(information @ logit) / float(information.sum())), 0.0)
+    away = logit - float(information @ logit) / float(information.sum())
+    trend = size * np.where(inside & (np.ptp(logit[inside]) > 1e-9), away, 0.0)  # one score has no trend but rounding
     residual = happened - law
     if groups is not None:
         tests = [_test_groups(factor * residual, groups) for factor in (size, trend)]

@@ -243,7 +243,8 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
     changed = [one for one in select(by_segment, "changed") if one.facts["periods"]]
     known = [one for model in case.models.values() for one in model.findings]
     fresh = [one for one in warned if one not in known]
-    by_class = () if sections.get("classes") is None else sections["classes"].lead
+    classes = sections.get("classes")
+    by_class = () if classes is None else classes.lead
     case = replace(
         case, findings=(*case.findings, *fresh, *select(by_segment, "segment_miscalibrated"), *changed, *by_class)
     )

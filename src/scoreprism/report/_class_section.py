@@ -87,8 +87,8 @@ def make_classes(case: Case) -> Section | None:
 def judge_classes(case: Case, model: RowSubject, basis: Decomposition) -> list[ClassLine]:
     """Every class with enough expected cases, largest gain first; then those with fewer in one line."""
     sample, law, share = model.sample, model.law, _find_share(model)
-    laws = [clip_law(one, basis.clip) for one in (law, model.calibrated)]
-    gains = split_gain(case.losses[case.loss], *laws, sample.y, share)
+    before, after = (clip_law(one, basis.clip) for one in (law, model.calibrated))
+    gains = split_gain(case.losses[case.loss], before, after, sample.y, share)
     expected, observed = share @ law, np.bincount(sample.y, share, model.k)
     lines = []
     for test in find_class_tests(law, sample.y, sample.weight, sample.groups):
@@ -132,7 +132,8 @@ def cross_classes(case: Case, model: RowSubject, basis: Decomposition) -> Confus
 def _find_share(model: RowSubject) -> FloatArray:
     """Weights of the rows that sum to one."""
     weight = np.ones(model.n) if model.sample.weight is None else model.sample.weight
-    return weight / weight.sum()
+    share: FloatArray = weight / weight.sum()
+    return share
 
 
 def _name_rare(count: int) -> str:
@@ -210,7 +211,7 @@ def _make_figure(case: Case, model: RowSubject, worst: Sequence[ClassLine], numb
     draws = next((draws for rows, draws in FEW_DRAWS if model.n > rows), _REDRAWS)
 
     def draw(ax: Any) -> None:  # curves are found where they are drawn: in a terminal nobody sees them
-        options = {"n_resamples": draws, "random_state": case.seed}
+        options: dict[str, Any] = {"n_resamples": draws, "random_state": case.seed}
         curves = [
             reliability_curve(model.sample.one_vs_rest(line.test.codes[0]), name=line.name, **options) for line in worst
         ]

@@ -12,7 +12,7 @@ from scoreprism._fitting.candidates import judge_candidate
 from scoreprism._fitting.chain_fit import ChainFit, fit_alone
 from scoreprism._fitting.parse_learners import OwnMap
 from scoreprism._kernels.term_intervals import quantile
-from scoreprism.calibrators import CALIBRATORS, Calibrator, SelectedCalibrator, get_calibrator
+from scoreprism.calibrators import CALIBRATORS, Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismError
 from scoreprism.losses import ProperLoss
 
@@ -22,9 +22,9 @@ TRIED = {
     False: ("temperature", "vector-scaling", "dirichlet", "one-vs-rest", "selected"),
 }
 
-#: Classes beyond which only the maps with few parameters are tried, in one partition of the rows instead of this many.
+#: Classes beyond which only the maps with few parameters are tried, in one partition of the rows instead of so many.
 FEW_CLASSES, PARTITIONS = 20, 4
-_LEAN = ("temperature", "vector-scaling", "selected")
+LEAN = ("temperature", "vector-scaling")
 #: The map that chooses among others, inside each fold, and what tables call it.
 CHOOSER, CHOSEN = "selected", "chosen per fold"
 
@@ -65,18 +65,10 @@ class MapTable:
         return next(gain for gain in self.gains if (gain.name, gain.loss) == (name, loss))
 
 
-def make_chooser(k: int, seed: int = 0) -> SelectedCalibrator:
-    """The map that chooses; of many classes between none and temperature scaling, which is seconds instead of hours."""
-    if k <= FEW_CLASSES:
-        return SelectedCalibrator(random_state=seed)
-    return SelectedCalibrator(candidates=("identity", "temperature"), random_state=seed)
-
-
 @cache
-def _usual_maps(k: int) -> list[Calibrator]:
+def _usual_maps(binary: bool) -> list[Calibrator]:
     """The maps that a report tries of itself, which are parsed once and for all."""
-    names = TRIED[k == 2] if k <= FEW_CLASSES else _LEAN
-    return [(make_chooser(k) if name == CHOOSER else CALIBRATORS[name]())._parse_parameters() for name in names]
+    return [CALIBRATORS[name]()._parse_parameters() for name in TRIED[binary]]
 
 
 def judge_maps(
@@ -86,12 +78,12 @@ def judge_maps(
     k = fit.rows.k
     gains: list[Gain] = []
     failed: dict[str, str] = {}
-    if k > FEW_CLASSES and not asked:
+    if asked == LEAN:
         why = f"of more than {FEW_CLASSES} classes it takes long, and has to be named"
-        failed = {name: why for name in TRIED[False] if name not in _LEAN}
+        failed = {name: why for name in TRIED[False] if name not in (*LEAN, CHOOSER)}
     partitions = PARTITIONS if k <= FEW_CLASSES else 1
     z = quantile(level, two_sided=True)
-    calibrators = [get_calibrator(one) for one in asked] if asked else _usual_maps(k)
+    calibrators = [get_calibrator(one) for one in asked] if asked else _usual_maps(k == 2)
     for calibrator in track(calibrators, len(calibrators), "recalibration maps"):
         name = calibrator.name
         if k > 2 and not calibrator.multiclass:

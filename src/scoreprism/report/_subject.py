@@ -21,7 +21,7 @@ from scoreprism._kernels.holm import holm_by_name
 from scoreprism._sample.features import parse_features
 from scoreprism._sample.level import FeatureBlock
 from scoreprism._sample.sample import Sample
-from scoreprism.calibrators import Calibrator, get_calibrator
+from scoreprism.calibrators import Calibrator, SelectedCalibrator, get_calibrator
 from scoreprism.curves import (
     DecisionLoss,
     MurphyDecomposition,
@@ -35,7 +35,7 @@ from scoreprism.exceptions import ContradictedOrderWarning, ScoreOrderWarning, S
 from scoreprism.inference import TestResult, calibration_test, grouping_test
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
-from scoreprism.report._map_trials import CHOOSER, MapTable, judge_maps, make_chooser
+from scoreprism.report._map_trials import CHOOSER, FEW_CLASSES, LEAN, MapTable, judge_maps
 from scoreprism.report._pieces import make_comparable
 from scoreprism.report._score_sums import EDGE, ScoreSums
 
@@ -383,7 +383,7 @@ class RowSubject(BaseSubject):
         classes = self.sample.classes
         labels = self.sample.y if classes is None or self.k == 2 else classes[self.sample.y]
         wanted = self.maps.honest if self.maps_asked else CHOOSER
-        asked = [clone(get_calibrator(one)) for one in self.maps_asked] or [make_chooser(self.k, self.seed)]
+        asked = [clone(get_calibrator(one)) for one in self.maps_asked] or [SelectedCalibrator(random_state=self.seed)]
         chosen: Calibrator = next(one for one in asked if one.name == wanted)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ContradictedOrderWarning)  # the section says it
@@ -435,6 +435,8 @@ def fit_subject(
         fitted.__dict__.pop("cells", None)  # made again when they are asked for
         found = {name: drop_arrays(one) for name, one in found.items()}
     findings = (*before, *(one for one in warned if one not in before))
+    if not maps and chain.k > FEW_CLASSES:
+        maps = LEAN
     return RowSubject(fit.sample.name, chain, None if many else score_law, found, findings, level, seed, losses, maps)
 
 
