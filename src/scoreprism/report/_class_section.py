@@ -1,4 +1,4 @@
-"""Section 3, of more than two classes: which of them are miscalibrated, and which confusions and classes cost most."""
+"""Of more than two classes, after calibration: which of them are miscalibrated, and which confusions and classes cost most."""
 
 from __future__ import annotations
 
