@@ -9,7 +9,7 @@ import numpy as np
 from scoreprism._document.colours import house_style
 from scoreprism._parameters import described
 from scoreprism.curves import ReliabilityCurve
-from scoreprism.displays._axes import take_grid
+from scoreprism.displays._axes import parse_zoom, take_grid
 from scoreprism.displays._figure_text import inches, shorten
 from scoreprism.displays._reliability_figure import ReliabilityDisplay
 from scoreprism.displays._style import Canvas, Inks, choose_styles
@@ -18,13 +18,16 @@ from scoreprism.displays._style import Canvas, Inks, choose_styles
 _MOST, _COLUMNS = 9, 3
 #: Width and height of a panel of a new figure, in inches, and room for what stands around them.
 _PANEL, _MARGIN = (1.5, 1.6), (0.3, 0.1)
+#: Share of the expected cases that a panel shows.
+_NEARLY = 0.99
 #: Panels narrower than this, in inches, get smaller letters.
 _NARROW = 1.4
 
 
 class ClasswiseReliabilityDisplay(ReliabilityDisplay):
     """
-    Reliability diagrams of classes, each against the rest and in a panel of its own, zoomed to where its scores are.
+    Reliability diagrams of classes, each against the rest and in a panel of its own, zoomed to the scores of nearly
+    all expected cases.
 
     Of more than nine curves those are drawn that lie furthest from the diagonal, on average over their scores, the
     worst first. `from_predictions` takes the options of `reliability_curve` and of `plot`; of a prediction of K classes
@@ -71,7 +74,8 @@ class ClasswiseReliabilityDisplay(ReliabilityDisplay):
         Parameters
         ----------
         zoom : "auto", None or pair of numbers, default="auto"
-            Limits of both axes of every panel; None for 0 to 1.
+            Limits of both axes of every panel: "auto" for up to the scores below which 99 % of the cases are expected,
+            where that is a corner; None for 0 to 1.
         histogram : bool, default=False
             Whether to show the distribution of scores.
 
@@ -88,8 +92,10 @@ class ClasswiseReliabilityDisplay(ReliabilityDisplay):
             self.axes_ = _divide(self.ax_, len(drawn))
             self.ax_, self.line_, self.band_, self.histogram_ = self.axes_[0], [], [], []
             for number, (place, axes) in enumerate(zip(drawn, self.axes_, strict=True)):
-                options = {"curve_kwargs": own[place], "zoom": zoom, "histogram": histogram}
-                panel = ReliabilityDisplay([self.curves[place]]).plot(axes, **options)
+                curve = self.curves[place]
+                shown = parse_zoom(zoom, 0.0, _find_reach(curve)) if zoom == "auto" else zoom
+                options = {"curve_kwargs": own[place], "zoom": shown, "histogram": histogram}
+                panel = ReliabilityDisplay([curve]).plot(axes, **options)
                 self.line_, self.band_ = [*self.line_, *panel.line_], [*self.band_, *panel.band_]
                 self.histogram_, self.diagonal_ = [*self.histogram_, *panel.histogram_], panel.diagonal_
                 _label(axes, self.names[place], inks, is_first=number % _COLUMNS == 0)
@@ -106,6 +112,13 @@ class ClasswiseReliabilityDisplay(ReliabilityDisplay):
         columns = min(count, _COLUMNS)
         rows = -(-count // columns)
         return columns * _PANEL[0] + _MARGIN[0], rows * _PANEL[1] + _MARGIN[1]
+
+
+def _find_reach(curve: ReliabilityCurve) -> float:
+    """The score below which nearly all cases are expected; nearly all rows of a rare class have far smaller ones."""
+    mass, edges = curve.distribution.mass, curve.distribution.edges
+    expected = np.cumsum(mass * 0.5 * (edges[1:] + edges[:-1]))
+    return float(edges[1 + np.searchsorted(expected, _NEARLY * expected[-1])])
 
 
 def _measure_gap(curve: ReliabilityCurve) -> float:

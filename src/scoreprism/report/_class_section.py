@@ -1,4 +1,4 @@
-"""Of more than two classes, after calibration: which of them are miscalibrated, and which confusions and classes cost most."""
+"""The section on more than two classes: which are miscalibrated, and which confusions and classes cost most."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _make_figure(case: Case, model: RowSubject, worst: Sequence[ClassLine], numb
     which = "each class" if len(worst) == model.k else f"the {len(worst)} classes with the largest gains"
     described = (
         f"Observed frequency against predicted probability of {which}, each against the rest, by isotonic regression, "
-        "with the pointwise 90 % band of a calibrated score. Panels show where the probabilities are."
+        "with the pointwise 90 % band of a calibrated score. Each panel shows the scores of nearly all expected cases."
     )
     draws = next((draws for rows, draws in FEW_DRAWS if model.n > rows), _REDRAWS)
 

@@ -25,7 +25,7 @@ METRIC_WORDS = {
     "log_loss": ("log loss", "0"),
     "brier_score": ("Brier score", "0"),
     "macro_auc": ("macro AUC, one-vs-rest", "1"),
-    "global_balance": ("global balance", "0"),
+    "global_balance": ("global balance (biased up)", "0"),
     "classwise_ici": ("class-wise ICI", "0"),
     "classwise_ece": ("class-wise ECE (biased up)", "0"),
     "confidence_ece": ("confidence ECE (biased up)", "0"),
