@@ -65,7 +65,7 @@ def macro_auc(rows: Rows) -> Estimate:
     --------
     >>> y, s = [0, 1, 2, 0], [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.4, 0.5, 0.1]]
     >>> round(macro_auc(y, s), 4)
-    0.9444
+    1.0
     """
     if rows.k == 2:
         return _estimate_area(rows, "macro_auc")
