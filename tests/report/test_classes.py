@@ -109,7 +109,10 @@ def test_calibrated_classes_are_not_accused():
 def test_something_impossible_has_probability_0():
     y, s = draw(400, 3)
     s[:30], y[:30] = [0.0, 0.5, 0.5], 0
-    assert min(column(report_of(y, s), "classes-1", "pvalue")) == 0.0
+    report = report_of(y, s)
+    assert min(column(report, "classes-1", "pvalue")) == 0.0
+    names, words = column(report, "classes-1", "class"), column(report, "classes-1", "direction")
+    assert words[names.index("0")] == "0 or 1, and wrong"
 
 
 def test_groups_are_allowed_for():

@@ -42,6 +42,8 @@ class ClassLine:
     @property
     def direction(self) -> str:
         """How its probabilities are wrong."""
+        if math.isinf(self.test.column.level):
+            return "0 or 1, and wrong"
         if not self.test.column.is_of_level:
             return "too extreme" if self.test.column.spread < 0.0 else "too moderate"
         if self.observed == 0.0:
