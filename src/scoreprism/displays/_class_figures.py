@@ -94,7 +94,7 @@ class ClasswiseReliabilityDisplay(ReliabilityDisplay):
             for number, (place, axes) in enumerate(zip(drawn, self.axes_, strict=True)):
                 curve = self.curves[place]
                 shown = parse_zoom(zoom, 0.0, _find_reach(curve)) if zoom == "auto" else zoom
-                options = {"curve_kwargs": own[place], "zoom": shown, "histogram": histogram}
+                options: dict[str, Any] = {"curve_kwargs": own[place], "zoom": shown, "histogram": histogram}
                 panel = ReliabilityDisplay([curve]).plot(axes, **options)
                 self.line_, self.band_ = [*self.line_, *panel.line_], [*self.band_, *panel.band_]
                 self.histogram_, self.diagonal_ = [*self.histogram_, *panel.histogram_], panel.diagonal_
