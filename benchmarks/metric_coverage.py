@@ -1,4 +1,4 @@
-"""``python -m benchmarks.metric_coverage [--quick] [--three] [--sparse] [--rough] [METRIC …]``: coverage of the intervals of the metrics, by simulation.
+"""``python -m benchmarks.metric_coverage [--quick] [--three] [--classes] [--sparse] [--rough] [METRIC …]``: coverage of the intervals of the metrics, by simulation.
 
 Scores are a function of a uniform variable and outcomes come from C(S), so that the population's value of every metric
 is known, by integrals over a million even points. Printed as Markdown with the
@@ -307,9 +307,51 @@ def three(*, quick: bool) -> None:
                 print(f"| {name} | {known[name]:.4f} | {value.mean():.4f} | {hit:.3f} ({width:.4f}) |", flush=True)
 
 
+MEANS = ("macro_auc", "accuracy", "top_k_accuracy", "log_loss", "brier_score")
+#: Parameters of the Dirichlet law of scores, by the number of classes: hard to rank, and nearly separated.
+SCORES = {3: {"hard": 1.0, "easy": 0.1}, 10: {"hard": 0.5, "easy": 0.02}}
+
+
+def draw_classes(k: int, shape: float, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Scores that are too flat, and outcomes; the classes are of different sizes."""
+    law = rng.dirichlet(shape * np.linspace(0.5, 1.5, k), n)
+    s = 0.9 * law + 0.1 / k
+    return s, (rng.random(n)[:, None] >= law.cumsum(axis=1)[:, :-1]).sum(axis=1)
+
+
+def one_of_classes(k: int, shape: float, n: int, seed: int) -> dict[str, tuple[float, float, float]]:
+    s, y = draw_classes(k, shape, n, np.random.default_rng([SEED, k, n, seed]))
+    found = {}
+    for name in MEANS if k > 5 else (MEANS[0], MEANS[1], *MEANS[3:]):
+        value = metrics.METRICS[name](y, s, classes=range(k))
+        interval = value.interval(LEVEL)
+        found[name] = (interval.low, interval.high, float(value))
+    return found
+
+
+def classes(*, quick: bool) -> None:
+    """Means and areas of several classes; the truth from a million rows."""
+    repeats = 200 if quick else 1000
+    print("| classes, scores, n | metric | truth | mean estimate | coverage (width) |\n|---|---|---:|---:|---:|")
+    for k, laws in SCORES.items():
+        for label, shape in laws.items():
+            s, y = draw_classes(k, shape, 10**6, np.random.default_rng([SEED, k]))
+            for n in (300, 2000):
+                draws = Parallel(n_jobs=1)(delayed(one_of_classes)(k, shape, n, b) for b in range(repeats))
+                for name in draws[0]:
+                    truth = float(metrics.METRICS[name](y, s, classes=range(k)))
+                    low, high, value = np.array([d[name] for d in draws]).T
+                    hit, width = ((low <= truth) & (truth <= high)).mean(), (high - low).mean()
+                    cells = f"{truth:.4f} | {value.mean():.4f} | {hit:.3f} ({width:.4f})"
+                    print(f"| {k}, {label}, {n} | {name} | {cells} |", flush=True)
+    print(f"\nMonte-Carlo standard error {np.sqrt(0.95 * 0.05 / repeats):.3f}")
+
+
 if __name__ == "__main__":
     if "--three" in sys.argv[1:]:
         three(quick="--quick" in sys.argv[1:])
+    elif "--classes" in sys.argv[1:]:
+        classes(quick="--quick" in sys.argv[1:])
     elif "--sparse" in sys.argv[1:]:
         sparse(quick="--quick" in sys.argv[1:])
     else:

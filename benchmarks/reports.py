@@ -1,4 +1,4 @@
-"""``python -m benchmarks.reports [NAME …] [--out FOLDER]``: CPU seconds and page sizes of reports on eight inputs.
+"""``python -m benchmarks.reports [NAME …] [--out FOLDER]``: CPU seconds and page sizes of reports on ten inputs.
 
 ``--out`` keeps the pages.
 """
@@ -87,6 +87,24 @@ def digits() -> Making:
     return partial(scoreprism.make_report, y[700:], np.clip(model.predict_proba(X[700:] / 16), 1e-6, 1 - 1e-6))
 
 
+def classes(n: int, k: int, scale: float) -> Making:
+    """Logits that are too large, of many classes."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(0.5 * rng.normal(size=k), scale, (n, k)).astype(np.float32)
+    y = (z / 1.4 + rng.gumbel(size=(n, k))).argmax(axis=1)
+    return partial(scoreprism.make_report, y, scoreprism.Logits(z), classes=range(k))
+
+
+def five() -> Making:
+    """32,000 rows of five classes."""
+    return classes(32_000, 5, 2.0)
+
+
+def thousand() -> Making:
+    """20,000 rows of a thousand classes, in single precision."""
+    return classes(20_000, 1000, 3.0)
+
+
 def months(n: int = 250_000) -> pd.DataFrame:
     """A model that goes slowly out of calibration, by month and region."""
     rng = np.random.default_rng(3)
@@ -144,7 +162,7 @@ def zeros() -> Making:
 
 
 INPUTS: dict[str, Callable[[], Making]] = {
-    made.__name__: made for made in (credit, awful, rare, digits, monthly, scanned, calibrated, zeros)
+    made.__name__: made for made in (credit, awful, rare, digits, five, thousand, monthly, scanned, calibrated, zeros)
 }
 
 

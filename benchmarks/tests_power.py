@@ -1,4 +1,4 @@
-"""``python -m benchmarks.tests_power [--quick]``: size and power of the calibration tests, by simulation.
+"""``python -m benchmarks.tests_power [--quick] [--classes]``: size and power of the calibration tests, by simulation.
 
 Data sets are drawn from laws known exactly and tested at level .05. Under the hypothesis outcomes come from the scores, and
 the share of rejections is the size; under an alternative Y ~ C(S), and it is the power. Printed as Markdown with the
@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import expit, logit
 
+from scoreprism._calibration_test.class_tests import find_class_tests
 from scoreprism.datasets import CopulaLaw
 from scoreprism.inference import CALIBRATION_TESTS, calibration_test
 
@@ -204,7 +205,39 @@ def main(*, quick: bool) -> bool:
     return quick or all(met)  # a hundred data sets cannot judge: their error is .02 at the size, .05 at a power
 
 
+#: Classes and rows of the class-wise tests: all common, and with half of the classes rare.
+CLASSES = {"10 classes, n = 2000": (10, 2000), "100 classes, n = 2000": (100, 2000)}
+
+
+def flag_classes(change: Callable[[np.ndarray], np.ndarray], k: int, n: int, seed: int) -> tuple[bool, bool, float]:
+    """Whether any class is flagged, whether the rare ones together are, and the share of the others that are."""
+    rng = np.random.default_rng([SIZE_SEED, k, n, seed])
+    s = rng.dirichlet(np.linspace(0.2, 1.8, k) * 5.0 / k, n)
+    c = change(s)
+    y = (rng.random(n)[:, None] >= (c / c.sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1]).sum(axis=1)
+    tests = find_class_tests(s, y, None, None)
+    flagged = [test.pvalue <= LEVEL for test in tests]
+    rare = [flag for flag, test in zip(flagged, tests, strict=True) if test.is_rare]
+    common = [flag for flag, test in zip(flagged, tests, strict=True) if not test.is_rare]
+    return any(flagged), any(rare), float(np.mean(common))
+
+
+def classes(*, quick: bool) -> bool:
+    """How often the class-wise tests of a report flag a class."""
+    simulations, met = 300 if quick else 2000, []
+    print("| scores | law | any class | the rare ones together | share of the others |\n|---|---|---:|---:|---:|")
+    for words, (k, n) in CLASSES.items():
+        for label, change in {"calibrated": identity, "temperature 1.2": cooler}.items():
+            found = np.array([flag_classes(change, k, n, b) for b in range(simulations)])
+            rates = found.mean(axis=0)
+            error = np.sqrt(rates[0] * (1 - rates[0]) / simulations)
+            print(f"| {words} | {label} | {rates[0]:.3f} ± {error:.3f} | {rates[1]:.3f} | {rates[2]:.3f} |", flush=True)
+            met += [rates[0] <= LEVEL + 2 * error] if label == "calibrated" else []
+    return all(met)
+
+
 if __name__ == "__main__":
     from benchmarks import tests_power  # noqa: PLW0406  # under its own name, so that workers can find its functions
 
-    sys.exit(0 if tests_power.main(quick="--quick" in sys.argv) else 1)
+    run = tests_power.classes if "--classes" in sys.argv else tests_power.main
+    sys.exit(0 if run(quick="--quick" in sys.argv) else 1)

@@ -610,7 +610,12 @@ SURFACES: dict[str, Surface] = {
         apart=ANY_LENGTH | {"law None": "other arguments may stand in for it"},
     ),
     # metrics
-    **{f"metrics.{name}": simple(lambda y, p, f=f, **o: float(f(y, p, **o))) for name, f in metrics.METRICS.items()},
+    **{
+        f"metrics.{name}": simple(lambda y, p, f=f, **o: float(f(y, p, **o)))
+        for name, f in metrics.METRICS.items()
+        if name != "top_k_accuracy"
+    },
+    "metrics.top_k_accuracy": simple(lambda y, p, **o: float(metrics.top_k_accuracy(y, p, k=1, **o))),
     "metrics.evaluate": simple(
         lambda y, p, **o: (
             metrics.evaluate(
@@ -672,6 +677,9 @@ SURFACES: dict[str, Surface] = {
     "displays.MurphyDisplay": replace(display(displays.MurphyDisplay), apart=ONE_ROW),
     "displays.NetBenefitDisplay": replace(display(displays.NetBenefitDisplay, thresholds=[0.2, 0.5]), apart=ONE_ROW),
     "displays.ReliabilityDisplay": display(displays.ReliabilityDisplay, n_resamples=19, random_state=0),
+    "displays.ClasswiseReliabilityDisplay": display(
+        displays.ClasswiseReliabilityDisplay, n_resamples=19, random_state=0
+    ),
     "displays.ResolutionPlaneDisplay": display(displays.ResolutionPlaneDisplay, loss="brier"),
     "displays.RocDisplay": display(displays.RocDisplay),
     "displays.ScoreDistributionDisplay": display(displays.ScoreDistributionDisplay, n_bins=5),

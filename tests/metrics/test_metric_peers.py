@@ -14,6 +14,7 @@ import pytest
 
 from scoreprism.calibrators import NaturalSplineCalibrator
 from scoreprism.metrics import (
+    METRICS,
     LocalRegression,
     ace,
     auc,
@@ -142,6 +143,27 @@ def test_lowess_of_statsmodels():
     statsmodels = pytest.importorskip("statsmodels.api")
     lowess = statsmodels.nonparametric.lowess(Y, S, frac=2 / 3, it=0, delta=0.0, return_sorted=False)
     assert found["ici"] == pytest.approx(np.abs(lowess - S).mean(), rel=1e-10)
+
+
+def test_scikit_learn_on_several_classes():
+    from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score, top_k_accuracy_score
+
+    rng = np.random.default_rng(0)
+    p, w = rng.dirichlet(np.ones(8), 500), rng.random(500)
+    y = (rng.random(500)[:, None] >= p.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    for weight in (None, w):
+        ours = {name: METRICS[name](y, p, sample_weight=weight) for name in ("accuracy", "log_loss", "macro_auc")}
+        theirs = {
+            "accuracy": accuracy_score(y, p.argmax(axis=1), sample_weight=weight),
+            "log_loss": log_loss(y, p, sample_weight=weight),
+            "macro_auc": roc_auc_score(y, p, multi_class="ovr", sample_weight=weight),
+        }
+        assert ours == pytest.approx(theirs, rel=ROUNDING)
+        for k in (1, 3, 5):
+            top = top_k_accuracy_score(y, p, k=k, sample_weight=weight)
+            assert METRICS["top_k_accuracy"](y, p, k=k, sample_weight=weight) == pytest.approx(top, rel=ROUNDING)
+    # one column: scale_by_half is "auto" from 1.7, and two classes are halved in every version
+    assert METRICS["brier_score"](Y, S) == pytest.approx(brier_score_loss(Y, S), rel=ROUNDING)
 
 
 def test_netcal():

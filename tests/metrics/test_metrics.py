@@ -22,8 +22,10 @@ from scoreprism.metrics import (
     METRICS,
     Estimate,
     LocalRegression,
+    accuracy,
     ace,
     auc,
+    brier_score,
     calibration_in_the_large,
     calibration_slope,
     confidence_ece,
@@ -37,17 +39,20 @@ from scoreprism.metrics import (
     global_balance,
     ici,
     lcs,
+    log_loss,
+    macro_auc,
     mce,
     observed_expected_ratio,
     rmsce,
     smece,
     spiegelhalter_z,
+    top_k_accuracy,
     top_label_ece,
 )
 
 #: Metrics of any number of classes, and those made for three or more.
-ANY_CLASSES = ("global_balance", "spiegelhalter_z")
-SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise", "confidence", "top_label")))
+ANY_CLASSES = ("global_balance", "spiegelhalter_z", "accuracy", "log_loss", "brier_score")
+SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise", "confidence", "top_", "macro")))
 #: Variances in them are those of weighted rows, not of repeated ones.
 NOT_REPETITION = ("debiased_ece", "debiased_rmsce", "spiegelhalter_z")
 
@@ -64,7 +69,15 @@ def three(n=240, seed=0):
     return (rng.random(n)[:, None] >= s.cumsum(axis=1)[:, :-1]).sum(axis=1), s
 
 
+def seven(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    s = rng.dirichlet(np.arange(1.0, 8.0), n)
+    return (rng.random(n)[:, None] >= s.cumsum(axis=1)[:, :-1]).sum(axis=1), s
+
+
 def data_for(name, **options):
+    if name == "top_k_accuracy":  # the first five of fewer classes are all of them
+        return seven(**options)
     return three(**options) if name in SEVERAL_CLASSES else binary(**options)
 
 
@@ -184,7 +197,7 @@ def test_weighted_intervals_exist(name):
 @every
 def test_labels_of_any_kind(name):
     y, s = data_for(name)
-    names = np.array(["no", "yes"] if s.ndim == 1 else ["a", "b", "c"])
+    names = np.array(["no", "yes"] if s.ndim == 1 else list("abcdefg"[: s.shape[1]]))
     positive = {"pos_label": "yes"} if s.ndim == 1 else {}
     assert METRICS[name](names[y], s, **positive) == METRICS[name](y, s)
     if s.ndim == 1:
@@ -475,6 +488,7 @@ def test_a_table_holds_what_the_functions_return(make):
     y, s = make()
     table = evaluate(y, s, n_resamples=50, random_state=4)
     several = {*ANY_CLASSES, *SEVERAL_CLASSES}
+    several -= {"top_k_accuracy"}  # of three classes
     assert set(table.names) == (several if s.ndim == 2 else set(METRICS) - set(SEVERAL_CLASSES))
     for name in table.names:
         alone = METRICS[name](y, s)
@@ -571,6 +585,17 @@ REFUSED = {
     "auc of one class": (
         lambda: auc([0, 0], [0.1, 0.2]),
         "auc must have events and non-events; got 0 events in 2 rows. Pass rows of both classes.",
+    ),
+    "macro_auc of one class": (
+        lambda: macro_auc([2, 2], [[0.2, 0.5, 0.3], [0.3, 0.4, 0.3]], classes=[0, 1, 2]),
+        "macro_auc must have rows of two classes; got 2 rows of one. Pass rows of other classes too.",
+    ),
+    "as many classes as are counted": (
+        lambda: top_k_accuracy([0, 1, 2], np.full((3, 3), 1 / 3), k=3),
+        (
+            "top_k_accuracy must have more than k classes, or every row is right; got 3 classes and k=3. "
+            "Pass a smaller k."
+        ),
     ),
     "nothing expected": (
         lambda: observed_expected_ratio([0, 1], [0.0, 0.0]),
@@ -717,11 +742,97 @@ def test_one_class_of_three():
     # (0.1, −0.05, −0.05) against the covariance (diag s − ssᵀ)/20: χ² = 20 Σ gap²/s = 20(1/90 + 1/20 + 1/20) = 20/9
     assert balance.pvalue == pytest.approx(math.exp(-10 / 9), rel=1e-9)
     assert balance.interval(random_state=0).high == pytest.approx(0.1 + BOUND, rel=1e-6)
-    for name in SEVERAL_CLASSES:
+    for name in set(SEVERAL_CLASSES) & set(GAP_METRICS):
         interval = METRICS[name](y, s, classes=[0, 1, 2]).interval(random_state=0)
         assert interval.low == 0.0
         chosen = "hull" if name == "confidence_smece" else "scaled"
         assert interval.method == f"bootstrap, {chosen}, widened for the outcome that did not occur"
+
+
+# ── accuracy, losses, areas of several classes ──────────────────────────────────────────────────────────
+
+
+def test_ties_of_the_most_likely_classes_are_shared():
+    # row 0: two classes tie for the first place, the observed one among them; row 1: three tie for the second
+    y, s = [0, 2, 3], [[0.4, 0.4, 0.1, 0.1], [0.4, 0.2, 0.2, 0.2], [0.1, 0.2, 0.3, 0.4]]
+    assert accuracy(y, s) == pytest.approx((1 / 2 + 0 + 1) / 3, rel=1e-15)
+    assert top_k_accuracy(y, s, k=2) == pytest.approx((1 + 1 / 3 + 1) / 3, rel=1e-15)
+    assert top_k_accuracy(y, s, k=3) == pytest.approx((1 + 2 / 3 + 1) / 3, rel=1e-15)
+    swapped = np.array(s)[:, ::-1]
+    assert accuracy(3 - np.array(y), swapped) == accuracy(y, s)
+
+
+def test_accuracy_has_the_interval_of_a_rate():
+    from scipy.stats import beta
+
+    y = np.repeat([1, 0], [47, 3])
+    interval = accuracy(y, np.full(50, 0.9)).interval()
+    assert (interval.low, interval.high) == pytest.approx(tuple(beta.ppf([0.025, 0.975], 47.5, 3.5)), rel=1e-9)
+    # all right: the exact bound, the rate at which 50 right rows have probability 2.5 %
+    perfect = accuracy(np.ones(50, dtype=int), np.full(50, 0.9))
+    assert (perfect.interval().low, perfect.interval().high) == (pytest.approx(0.025 ** (1 / 50)), 1.0)
+    assert perfect.std_error > 0.0
+    guess = accuracy([0, 1, 2, 0], np.full((4, 3), 1 / 3))  # right in one of three whatever happens
+    assert (guess.interval().low, float(guess), guess.interval().high) == pytest.approx((1 / 3,) * 3)
+
+
+def test_losses_are_widened_where_one_outcome_occurs():
+    y, p = np.ones(20, dtype=int), np.full(20, 0.9)
+    # the other outcome costs −log .1 instead of −log .9, and has at most the probability BOUND
+    assert log_loss(y, p).interval().high == pytest.approx(-math.log(0.9) + BOUND * math.log(9))
+    assert brier_score(y, p).interval().high == pytest.approx(0.01 + BOUND * 0.8)
+    infinite = log_loss([0, 1], [1.0, 0.5])
+    assert infinite == math.inf
+    with pytest.raises(UnavailableError, match="the loss is infinite"):
+        infinite.interval()
+
+
+def test_macro_auc_of_two_classes_is_the_auc():
+    y, s = binary()
+    w = np.random.default_rng(0).random(y.size)
+    for weight in (None, w):
+        one, other = auc(y, s, sample_weight=weight), macro_auc(y, s, sample_weight=weight)
+        assert (float(one), one.std_error) == (float(other), other.std_error)
+
+
+def test_macro_auc_leaves_out_absent_classes_and_says_so():
+    y, s = binary()
+    law = np.column_stack([0.9 * (1 - s), 0.9 * s, np.full(s.size, 0.1)])
+    found = macro_auc(y, law, classes=[0, 1, 2])
+    # the areas of the two classes are the same, as are their influences
+    assert float(found) == pytest.approx(auc(y, s), rel=1e-12)
+    assert found.std_error == pytest.approx(auc(y, s).std_error, rel=1e-12)
+    assert found.method == "mean area of one class against the rest, 2 of 3 classes; 1 without rows"
+
+
+def test_the_error_of_macro_auc_is_that_of_rows_left_out():
+    """The jackknife over rows estimates the same variance, to O(1/n)."""
+    y, s = three(n=300)
+    kept = [np.delete(np.arange(300), i) for i in range(300)]
+    values = np.array([float(macro_auc(y[rows], s[rows])) for rows in kept])
+    jackknife = math.sqrt(299 / 300 * ((values - values.mean()) ** 2).sum())
+    assert macro_auc(y, s).std_error == pytest.approx(jackknife, rel=0.02)
+
+
+def test_macro_auc_of_separated_and_of_single_rows():
+    y = np.repeat([0, 1, 2], [30, 20, 10])
+    perfect = macro_auc(y, 0.1 + 0.7 * np.eye(3)[y])
+    # ten pairs without a common row in the smallest class
+    assert (perfect.interval().low, perfect.interval().high) == (pytest.approx(0.025 ** (1 / 10)), 1.0)
+    y, s = three()
+    single = np.append(y, 3), np.column_stack([0.9 * np.vstack([s, s[:1]]), np.full(y.size + 1, 0.1)])
+    assert macro_auc(*single).std_error > 0.75 * macro_auc(y, s).std_error
+    with pytest.raises(UnavailableError, match="every class has a single row"):
+        macro_auc([0, 1, 2], [[0.5, 0.2, 0.3], [0.5, 0.3, 0.2], [0.2, 0.5, 0.3]]).interval()
+
+
+def test_many_classes_are_smoothed_only_on_demand():
+    rng = np.random.default_rng(0)
+    s = rng.dirichlet(np.ones(51), 300)
+    y = (rng.random(300)[:, None] >= s.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    table = evaluate(y, s, classes=range(51), n_resamples=5)
+    assert "classwise_ici" not in table.names
+    assert [one.subject for one in table.findings if one.kind == "unavailable"] == ["classwise_lcs", "classwise_ici"]
 
 
 def test_scores_without_spread_leave_the_interval_of_the_rate():

@@ -255,7 +255,7 @@ def method_table():
 
 
 def sample_report(rename=lambda name: name, words=lambda text: text):
-    """A report with all eight sections, whose names and texts may be replaced."""
+    """A report with all eight sections of two classes, whose names and texts may be replaced."""
     models = material()[3]
     drawn = figures(rename)
     first = rename("Logistic regression")
@@ -288,7 +288,11 @@ def sample_report(rename=lambda name: name, words=lambda text: text):
         "segments": (Finding("segment_miscalibrated", n=2, facts={"segments": [words("age 30 and older")]}),),
     }
     other = (Finding("calibration_not_refuted", model=words("the score"), pvalue=0.3),)
-    sections = tuple(Section(key, title, leads.get(key, other), blocks[key]) for key, title in SECTIONS.items())
+    sections = tuple(
+        Section(key, title, leads.get(key, other), blocks[key])
+        for key, title in SECTIONS.items()
+        if key in blocks  # of two classes, none of them has a section
+    )
     origin = Origin(rename("german_credit.csv"), "5f" * 32, {"rows": 550, "dropped": 0, "columns": [rename("score")]})
     headline = "The model is nearly calibrated; most of what can be gained lies in a better use of the features."
     return Report(

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from scoreprism._core.checks import refuse
 from scoreprism._findings.finding import Finding
-from scoreprism._findings.wording import write_amount, write_count, write_fixed, write_whole
+from scoreprism._findings.wording import write_amount, write_count, write_fixed, write_share, write_whole
 
 #: Kinds of columns of numbers with a fixed number of decimals, and how many; "text" is the kind of words.
 DECIMALS = {"number": 5, "loss": 4, "signed": 4, "short": 3}
@@ -21,7 +21,7 @@ DECIMALS = {"number": 5, "loss": 4, "signed": 4, "short": 3}
 _WRITERS: dict[str, Callable[[float], str]] = {
     "count": write_count,
     "whole": write_whole,
-    "share": lambda value: f"{write_fixed(100 * value, 1)} %",
+    "share": lambda value: write_share(value) if 0.0 < abs(value) < 0.001 else f"{write_fixed(100 * value, 1)} %",
     "pvalue": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
     "digits": lambda value: write_amount(value, 2),
     "amount": lambda value: write_amount(value, 3),

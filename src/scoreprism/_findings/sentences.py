@@ -631,6 +631,33 @@ def _segments_none(f: Finding) -> str:
     return f"No significant miscalibration{_of_model(f)} in {what}, adjusted for their number."
 
 
+def _class_miscalibrated(f: Finding) -> str:
+    names, who = f.facts["classes"], f"{_who(f, 'The score')} is miscalibrated in"
+    if len(names) == f.n and not f.facts["rare"]:
+        return f"{who} all {_count_classes(f)}, each against the rest."
+    return f"{who} {len(names)} of {_count_classes(f)}, each against the rest: {_list_names(names)}."
+
+
+def _classes_none(f: Finding) -> str:
+    if not f.n:
+        return f"No class has {f.facts['least']} expected cases, so that none is judged by itself."
+    return f"No significant miscalibration{_of_model(f)} in any of {_count_classes(f)}, adjusted for their number."
+
+
+def _count_classes(f: Finding) -> str:
+    """The classes that were judged, and whether others were not."""
+    enough = f" with {f.facts['least']} expected cases or more" if f.facts["rare"] else ""
+    return f"{f.n} {'class' if f.n == 1 else 'classes'}{enough}"
+
+
+def _costly_confusion(f: Finding) -> str:
+    was, carries = ("was", "carries") if f.n == 1 else ("were", "carry")
+    rows = f"{_count(f, 'row')} of class {f.subject} {was} predicted as {f.facts['predicted']}"
+    by = "" if f.model is None else f" by {f.model}"
+    share, every = write_share(f.value or 0.0), write_share(f.facts["all"])
+    return f"{_start(rows)}{by} and {carries} {share} of the loss; all confusions carry {every}."
+
+
 def _segments_too_small(f: Finding) -> str:
     where = f" of {_list_names(f.facts['columns'])}" if f.facts.get("columns") else ""
     needs = f"{f.n} rows, {f.facts['rarer']} of the rarer outcome"
@@ -946,10 +973,12 @@ def _approximated(f: Finding) -> str:
         return "Within segments, maps are fitted in five random folds, whatever splits were passed."
     if "cells" in facts:
         return "Slope, AUC and Spiegelhalter's variance treat all rows of a cell as having its mean score."
+    classes = " (of more than ten classes, rows times classes over ten)" if facts.get("many_classes") else ""
+    beyond = f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}){classes}"
     return (
-        f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}) the test of calibration uses 199 "
-        f"draws (large-sample approximations), bands use {facts['redraws'][0]} redraws ({facts['redraws'][1]}), and "
-        f"intervals of summaries {facts['resamples'][0]} resamples ({facts['resamples'][1]})."
+        f"{beyond} the test of calibration uses 199 draws (large-sample approximations), bands use "
+        f"{facts['redraws'][0]} redraws ({facts['redraws'][1]}), and intervals of summaries {facts['resamples'][0]} "
+        f"resamples ({facts['resamples'][1]})."
     )
 
 
@@ -1193,6 +1222,9 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "score_spread": _score_spread,
     "segment_miscalibrated": _segment_miscalibrated,
     "segments_none": _segments_none,
+    "class_miscalibrated": _class_miscalibrated,
+    "classes_none": _classes_none,
+    "costly_confusion": _costly_confusion,
     "segments_too_small": _segments_too_small,
     "net_benefit": _net_benefit,
     "decision_cost": _decision_cost,

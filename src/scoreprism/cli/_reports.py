@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 #: Folds of the library: each part of the rows is judged by a fit to the others.
 _FOLDS = 5
 #: The sections behind a verdict; those that a file has no columns for are left out.
-_EVIDENCE = ("verdict", "calibration", "grouping", "segments", "models")
+_EVIDENCE = ("verdict", "calibration", "classes", "grouping", "segments", "models")
+#: Sections that sums cannot fill.
+_OF_ROWS = ("classes", "grouping", "models")
 _FILES = click.argument("files", type=opt.FILE, nargs=-1, metavar="FILE...")
 _TITLE = opt.in_output("--title", help="Report title.")
 _COLUMNS = (opt.SCORES, opt.MODELS, opt.FEATURES, opt.KNOWN)
@@ -90,7 +92,7 @@ def diagnose(files: tuple[str, ...], full: bool, form: str, **given: Any) -> Non
     are summed where they are, whatever their size.
     """
     data = SumsCall.of(files, given).read() if is_at_scale(files, given) else read_rows(_get_file(files), given)
-    made = make_report(data, given, "diagnosis", _EVIDENCE if full else ("verdict", "segments"))
+    made = make_report(data, given, "diagnosis", _EVIDENCE if full else ("verdict", "classes", "segments"))
     emit(made if full else shorten(made), form)
     fail_gates(_find_failures(made, given))
 
@@ -163,7 +165,9 @@ def make_report(
     """The report on rows or sums."""
     rows: Any
     if isinstance(data, ReadSums):
-        sections = sections and [key for key in sections if key not in ("grouping", "models")]  # which need rows
+        sections = sections and [
+            key for key in sections if key not in ("classes", "grouping", "models")
+        ]  # which need rows
         rows, options = data.sums, {**options, "loss": data.losses, "notes": data.doubts}
     else:
         _require_enough(data.sample)
@@ -220,13 +224,13 @@ def _find_failures(made: Report, given: Mapping[str, Any]) -> list[Finding]:
 
 
 def shorten(made: Report) -> Report:
-    """Keep what fits on a screen: the findings of the verdict, and one table."""
+    """Keep what fits on a screen: the findings of the verdict, and one table; of more than two classes, two."""
     from scoreprism._document.model import Callout
 
     verdict = made["verdict"]
-    key = "glance" if len(made.models) > 1 else "terms"
+    keys = ("scores", "glance" if len(made.models) > 1 else "terms")
     about, *blocks = verdict.blocks
-    kept = [about, *(block for block in blocks if isinstance(block, Callout) or getattr(block, "key", "") == key)]
+    kept = [about, *(block for block in blocks if isinstance(block, Callout) or getattr(block, "key", "") in keys)]
     return replace(made, sections=(replace(verdict, title="", blocks=tuple(kept)),))
 
 

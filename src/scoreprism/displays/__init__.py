@@ -1,6 +1,7 @@
 """Figures in scikit-learn's Display style: a display holds data, its ``plot`` only draws."""
 
 from scoreprism._document.colours import house_style
+from scoreprism.displays._class_figures import ClasswiseReliabilityDisplay
 from scoreprism.displays._decomposition_bars import DecompositionDisplay
 from scoreprism.displays._display import CurveDisplay, Display, ResultDisplay
 from scoreprism.displays._drift_panels import DriftDisplay
@@ -28,6 +29,7 @@ from scoreprism.displays._triptych import TriptychDisplay
 __all__ = [
     "DISPLAYS",
     "CalibrationMapDisplay",
+    "ClasswiseReliabilityDisplay",
     "ContributionsDisplay",
     "CurveDisplay",
     "DecompositionDisplay",
@@ -59,6 +61,7 @@ __all__ = [
 #: Every display by name: the one table that code, command line, report, documentation and tests iterate over.
 DISPLAYS: dict[str, type[Display]] = {
     "reliability": ReliabilityDisplay,
+    "classwise-reliability": ClasswiseReliabilityDisplay,
     "murphy": MurphyDisplay,
     "triptych": TriptychDisplay,
     "resolution-plane": ResolutionPlaneDisplay,

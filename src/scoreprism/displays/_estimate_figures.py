@@ -26,8 +26,11 @@ from scoreprism.references import PartitionBound
 
 #: A reference further from the estimates than so many times their span would squeeze them, and is left out.
 _NEAR = 4.0
-#: What a calibrated (for the AUC, an uninformed) score would have, where it is not 0.
-_REFERENCES = {"calibration_slope": 1.0, "observed_expected_ratio": 1.0, "auc": 0.5}
+#: What a calibrated (for areas an uninformed, for accuracies a perfect) score would have, where it is not 0.
+_REFERENCES = {
+    "calibration_slope": 1.0, "observed_expected_ratio": 1.0, "auc": 0.5, "macro_auc": 0.5, "accuracy": 1.0,
+    "top_k_accuracy": 1.0,
+}  # fmt: skip
 #: Smaller p-values are drawn at this one.
 _LEAST_PVALUE = 1e-4
 #: The usual significance level.

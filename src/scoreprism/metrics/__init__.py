@@ -26,7 +26,9 @@ from scoreprism.metrics._gap_metrics import (
     smece,
     top_label_ece,
 )
-from scoreprism.metrics._moment_metrics import auc, global_balance, observed_expected_ratio, spiegelhalter_z
+from scoreprism.metrics._mean_metrics import accuracy, brier_score, log_loss, top_k_accuracy
+from scoreprism.metrics._moment_metrics import global_balance, observed_expected_ratio, spiegelhalter_z
+from scoreprism.metrics._rank_metrics import auc, macro_auc
 from scoreprism.metrics._recalibration_metrics import (
     calibration_in_the_large,
     calibration_intercept,
@@ -43,8 +45,10 @@ __all__ = [
     "LocalRegression",
     "MetricTable",
     "Scorer",
+    "accuracy",
     "ace",
     "auc",
+    "brier_score",
     "calibration_in_the_large",
     "calibration_intercept",
     "calibration_slope",
@@ -65,12 +69,15 @@ __all__ = [
     "global_balance",
     "ici",
     "lcs",
+    "log_loss",
+    "macro_auc",
     "mce",
     "observed_expected_ratio",
     "rmsce",
     "scorer",
     "smece",
     "spiegelhalter_z",
+    "top_k_accuracy",
     "top_label_ece",
     "transport_cost",
 ]

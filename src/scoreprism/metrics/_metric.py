@@ -44,6 +44,7 @@ class Metric(Protocol):
 #: Type and meaning of every option that metrics have beside the shared parameters.
 OPTIONS = {
     "n_bins": ("int", "Number of bins."),
+    "k": ("int", "How many of the most likely classes; fewer than there are."),
     "strategy": (
         '{"uniform", "quantile"}',
         "Bins (a, b] of equal width, with 0 in the first; or of equal mass, with ties together.",

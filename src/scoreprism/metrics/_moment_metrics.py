@@ -1,4 +1,4 @@
-"""Metrics of means and ranks: global balance, O:E ratio, Spiegelhalter's z and AUC, with their classical intervals."""
+"""Metrics of means: global balance, O:E ratio and Spiegelhalter's z, with their classical intervals."""
 
 from __future__ import annotations
 
@@ -193,53 +193,6 @@ def spiegelhalter_z(rows: Rows) -> Estimate:
     return Estimate(value, "spiegelhalter_z", "Brier loss against its expectation under the scores", inference, pvalue)
 
 
-@metric("The area.", ideal=math.inf, if_several=ONE_CLASS)
-def auc(rows: Rows) -> Estimate:
-    """
-    Area under the ROC curve: P(S of an event > S of a non-event), ties counted half.
-
-    It says how scores rank, not whether they are calibrated. The interval is DeLong's (1988), with weights
-    Σw²(V − A)²/(Σw)² in each class, cut to [0, 1]. DeLong's variance of separated classes is 0; their interval ends
-    where k pairs without a common row, k the size of the smaller class, would be ordered as they are with probability
-    2.5 %: [0.025^(1/k), 1] at 95 %.
-
-    Examples
-    --------
-    >>> area = auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
-    >>> float(area), round(area.std_error, 4)
-    (0.75, 0.3536)
-    """
-    events = int(rows.y.sum())
-    if events in (0, rows.n):
-        refuse("auc must have events and non-events", f"{events} events in {rows.n} rows", "Pass rows of both classes.")
-    value, variance = _measure_placements(rows)
-    few = min(events, rows.n - events) == 1
-    inference: Inference = Absent("one class has a single row", "Pass more rows of it.")
-    doubt = _bound_separated(rows)
-    if not few and doubt is not None:
-        pairs, half = doubt
-        label = "pairs without a common row"
-        inference = Wald(value, 0.0, label, low=0.0, high=1.0, beyond=lambda tail: half * (1.0 - tail ** (1.0 / pairs)))
-    elif not few:
-        inference = Wald(value, math.sqrt(variance), "DeLong", low=0.0, high=1.0)
-    return Estimate(value, "auc", "area under the ROC curve, ties counted half", inference)
-
-
-def _bound_separated(rows: Rows) -> tuple[float, float] | None:
-    """
-    Where all pairs of an event and a non-event are ordered alike, or all tied: how many pairs have no row in common.
-
-    Also what a pair that differs would count: 1, or 1/2 next to ties. None where pairs differ.
-    """
-    event = rows.y == 1
-    high, low = rows.law[event], rows.law[~event]
-    tied = high.min() == high.max() == low.min() == low.max()
-    if not (tied or high.min() > low.max() or high.max() < low.min()):
-        return None
-    sizes = [rows.share[own].sum() ** 2 / (rows.share[own] ** 2).sum() for own in (event, ~event)]
-    return float(min(sizes)), 0.5 if tied else 1.0
-
-
 def _test_balance(rows: Rows, gap: FloatArray) -> float | None:
     """
     Chi-squared of the mean gaps under Y ~ Cat(S), whose covariance is Σw²(diag S − SSᵀ).
@@ -258,24 +211,3 @@ def _test_balance(rows: Rows, gap: FloatArray) -> float | None:
         return 0.0
     degrees = int(free.sum())
     return float(chdtrc(degrees, float((along[free] ** 2 / values[free]).sum()))) if degrees else 1.0
-
-
-def _measure_placements(rows: Rows) -> tuple[float, float]:
-    """The area and its variance from the placements: the share of the other class that each row beats."""
-    score, event, share = rows.law[rows.order], rows.y[rows.order] == 1, rows.share[rows.order]
-    first = np.append(True, np.diff(score) > 0.0)
-    tie = np.cumsum(first) - 1
-    starts = np.flatnonzero(first)
-    placed, means = [], []
-    for own in (event, ~event):
-        other = np.where(own, 0.0, share)
-        others = np.add.reduceat(other, starts)
-        before = np.cumsum(others) - others
-        placement = (before + 0.5 * others)[tie][own] / other.sum()
-        weight = share[own] / share[own].sum()
-        mean = min(max(float(weight @ placement), 0.0), 1.0)
-        # with equal weights m/(m − 1) makes this DeLong's; (Σw)²/Σw² stands for m
-        size = 1.0 / float((weight**2).sum())
-        placed.append(float(weight**2 @ (placement - mean) ** 2) * size / max(size - 1.0, 1e-9))
-        means.append(mean)
-    return means[0], placed[0] + placed[1]

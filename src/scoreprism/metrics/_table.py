@@ -19,7 +19,9 @@ from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
 from scoreprism.exceptions import ScoreprismError, UnavailableError
 from scoreprism.metrics import _gap_metrics as gap
+from scoreprism.metrics import _mean_metrics as mean
 from scoreprism.metrics import _moment_metrics as moment
+from scoreprism.metrics import _rank_metrics as rank
 from scoreprism.metrics import _recalibration_metrics as recalibration
 from scoreprism.metrics._estimate import Estimate
 from scoreprism.metrics._metric import Metric
@@ -47,7 +49,12 @@ METRICS: dict[str, Metric] = {
         moment.observed_expected_ratio,
         moment.global_balance,
         moment.spiegelhalter_z,
-        moment.auc,
+        rank.auc,
+        mean.accuracy,
+        mean.log_loss,
+        mean.brier_score,
+        rank.macro_auc,
+        mean.top_k_accuracy,
         gap.classwise_lcs,
         gap.classwise_ici,
         gap.classwise_ece,
@@ -60,8 +67,11 @@ METRICS: dict[str, Metric] = {
 }
 
 #: Metrics for any number of classes, and those mainly for three or more.
-ANY_CLASSES = ("global_balance", "spiegelhalter_z")
-SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise", "confidence", "top_label")))
+ANY_CLASSES = ("global_balance", "spiegelhalter_z", "accuracy", "log_loss", "brier_score")
+SEVERAL_CLASSES = tuple(name for name in METRICS if name.startswith(("classwise", "confidence", "top_", "macro")))
+#: Classes beyond which metrics that smooth the curve of every class, in every resample, have to be asked for.
+_MANY = 50
+_SMOOTHED = ("classwise_lcs", "classwise_ici")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,7 +200,9 @@ def _parse_metrics(
     """Names of metrics and their options; by default all that are made for this number of classes."""
     if metrics is None:
         several = [*ANY_CLASSES, *SEVERAL_CLASSES]
-        return {name: {} for name in METRICS if (name not in SEVERAL_CLASSES if k == 2 else name in several)}
+        left = ([] if k > 5 else ["top_k_accuracy"]) + (list(_SMOOTHED) if k > _MANY else [])
+        chosen = [name for name in METRICS if (name not in SEVERAL_CLASSES if k == 2 else name in several)]
+        return {name: {} for name in chosen if name not in left}
     if isinstance(metrics, str):
         metrics = [metrics]
     options = metrics if isinstance(metrics, Mapping) else {name: {} for name in metrics}
@@ -250,6 +262,9 @@ def evaluate(
     whole = isinstance(random_state, (int, np.integer))
     seed = int(random_state) if whole else int(rng.integers(2**63))  # type: ignore[call-overload]
     estimates, findings = {}, list[Finding]()
+    if metrics is None and rows.k > _MANY:
+        reason = f"a curve for each of {rows.k} classes takes long. Name it in `metrics`."
+        findings += [Finding("unavailable", subject=name, facts={"reason": reason}) for name in _SMOOTHED]
     for name, options in _parse_metrics(metrics, rows.k).items():
         try:
             estimates[name] = METRICS[name].of_rows(rows, **options)

@@ -24,6 +24,7 @@ from scoreprism.calibrators import Calibrator, get_calibrator
 from scoreprism.exceptions import ScoreprismWarning
 from scoreprism.losses import ProperLoss
 from scoreprism.report._calibration_section import make_calibration
+from scoreprism.report._class_section import make_classes
 from scoreprism.report._decision_section import make_decisions
 from scoreprism.report._grouping_section import make_grouping
 from scoreprism.report._judgement import write_headline
@@ -40,6 +41,7 @@ from scoreprism.scale import Sums
 #: What makes each section; None where it needs rows and only sums are known. Segments, verdict and method follow.
 _MAKERS: dict[str, Callable[[Case], Section | None]] = {
     "calibration": make_calibration,
+    "classes": make_classes,
     "recalibration": make_recalibration,
     "grouping": make_grouping,
     "decisions": make_decisions,
@@ -241,7 +243,11 @@ def _build(case: Case, asked: Sequence[str], title: str | None, origin: Origin, 
     changed = [one for one in select(by_segment, "changed") if one.facts["periods"]]
     known = [one for model in case.models.values() for one in model.findings]
     fresh = [one for one in warned if one not in known]
-    case = replace(case, findings=(*case.findings, *fresh, *select(by_segment, "segment_miscalibrated"), *changed))
+    classes = sections.get("classes")
+    by_class = () if classes is None else classes.lead
+    case = replace(
+        case, findings=(*case.findings, *fresh, *select(by_segment, "segment_miscalibrated"), *changed, *by_class)
+    )
     settings = {
         "seed": case.seed,
         "confidence_level": case.level,

@@ -10,32 +10,27 @@ import numpy as np
 from scoreprism._document.model import Block, Callout, Figure, Range, Section, Table, make_table
 from scoreprism._findings.finding import Finding
 from scoreprism._findings.wording import write_count, write_percent
-from scoreprism.curves import ReliabilityCurve, reliability_curve
+from scoreprism.curves import ReliabilityCurve
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import TestResult
+from scoreprism.report._metric_tables import tabulate_metrics
 from scoreprism.report._pieces import draw_with, figure, thin
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._score_sums import EDGE
-from scoreprism.report._subject import FEW_DRAWS, FEWER, MANY, OF_CELLS, SOME, Case, Subject
+from scoreprism.report._subject import (
+    BINARY_METRICS,
+    FEW_DRAWS,
+    FEWER,
+    FREE,
+    MANY,
+    OF_CELLS,
+    SEVERAL_METRICS,
+    SOME,
+    Case,
+    Subject,
+    count_work,
+)
 
-#: Metrics in words: heading, and the value of a calibrated model.
-METRIC_WORDS = {
-    "observed_expected_ratio": ("observed:expected events", "1"),
-    "calibration_in_the_large": ("calibration in the large (log-odds)", "0"),
-    "calibration_intercept": ("calibration intercept", "0"),
-    "calibration_slope": ("calibration slope", "1"),
-    "ici": ("ICI: mean |C − S|", "0"),
-    "e50": ("E50: median |C − S|", "0"),
-    "e90": ("E90: 90 % quantile", "0"),
-    "emax": ("Emax: largest", "0"),
-    "ece": ("ECE, 15 bins (biased up)", "0"),
-    "auc": ("AUC (discrimination)", ""),
-    "global_balance": ("global balance", "0"),
-    "classwise_ici": ("class-wise ICI", "0"),
-    "classwise_ece": ("class-wise ECE (biased up)", "0"),
-    "confidence_ece": ("confidence ECE (biased up)", "0"),
-    "top_label_ece": ("top-label ECE (biased up)", "0"),
-}
 #: Tests as people call them.
 _TESTS = {
     "bound": "lower bound of the reliability",
@@ -54,8 +49,8 @@ _MANY_ROWS = Finding(
         "resamples": [FEWER[1][1], FEWER[0][1]],
     },
 )  # fmt: skip
-#: Classes whose curves are drawn; models whose grades are shown.
-_CLASSES, _MODELS = 4, 3
+#: Models whose grades are shown.
+_MODELS = 3
 #: Where half of the grades are below this, their ends have more decimals.
 _FINE = 0.02
 #: Below this, scores are shown by significant digits.
@@ -74,8 +69,8 @@ def make_calibration(case: Case) -> Section:
         if model.certain:
             found.append(Finding("edge_scores", model=name, n=model.certain, value=EDGE))
         blocks += [Callout(one) for one in found]
-    if case.has_rows and case.first.n > MANY:
-        blocks.append(Callout(_MANY_ROWS))
+    if case.has_rows and count_work(case.first.n, case.first.k) > MANY:
+        blocks.append(Callout(_MANY_ROWS.with_facts(many_classes=True) if case.first.k > FREE else _MANY_ROWS))
     if not case.has_rows and any(not model.sums.exact for model in case.models.values()):
         blocks.append(Callout(Finding("approximated", facts={"cells": True})))
     return Section("calibration", SECTIONS["calibration"], tuple(_find_lead(case)), tuple(blocks))
@@ -121,7 +116,7 @@ def _find_side(f: Finding) -> int:
 
 def _make_picture(case: Case) -> Figure:
     if not case.binary:
-        return _make_class_curves(case)
+        return _make_top_label(case)
     return _make_diagram(case.first) if len(case.models) == 1 else _make_overlay(case)
 
 
@@ -193,56 +188,30 @@ def _describe_band(curve: ReliabilityCurve) -> str:
     return f"{text}. The curve leaves the band on {100 * share:.0f} % of its range ({expected})."
 
 
-def _make_class_curves(case: Case) -> Figure:
-    """More than two classes: frequency and mean probability of each."""
-    rows = []
-    for model in case.models.values():
-        mean = np.average(model.law, axis=0, weights=model.sample.weight)
-        weight = np.ones(model.n) if model.sample.weight is None else model.sample.weight
-        share = np.bincount(model.sample.y, weight, model.k) / weight.sum()
-        rows += [
-            (case.label(model), label, float(o), float(e))
-            for label, o, e in zip(model.labels, share, mean, strict=True)
-        ]
-    columns = [
-        ("model", "model", "text"), ("class", "class", "text"), ("observed", "observed", "share"),
-        ("expected", "expected", "share"),
-    ]  # fmt: skip
-    data = make_table("classes", "Classes: observed share and mean probability", columns, rows)
-    model = case.first
-    most = np.argsort(-np.bincount(model.sample.y, minlength=model.k), kind="stable")[:_CLASSES]
-    curves = [
-        reliability_curve(model.sample.one_vs_rest(k), random_state=case.seed, band=None, name=model.labels[k])
-        for k in most
-    ]
-    draw = draw_with(ReliabilityDisplay(curves), histogram=False)
-    which = "each class" if model.k <= _CLASSES else f"the {_CLASSES} most frequent of {model.k} classes"
-    described = f"Observed frequency against predicted probability of {which}, each against the rest."
-    return figure("reliability", f"Reliability of {which} of {model.called}", described, draw, data, size=(4.4, 4.8))
+def _make_top_label(case: Case) -> Figure:
+    """More than two classes: how often the most likely one is right, against its probability."""
+    curves = [model.reliability for model in case.models.values()]
+    described = "How often the most likely class was observed, against its probability, by isotonic regression."
+    title = f"Reliability of the largest probability of {case.first.called if len(curves) == 1 else 'all models'}"
+
+    def draw(ax: Any) -> None:
+        ReliabilityDisplay(curves).plot(ax)
+        ax.set(xlabel="largest probability", ylabel="share of rows that are right")
+
+    return figure("reliability", title, described, draw, _tabulate_curves(curves), size=(4.4, 4.8), lines=len(curves))
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _tabulate_metrics(case: Case) -> Table:
-    """Summaries of calibration, one row per metric, one column per model."""
-    present = [name for name in METRIC_WORDS if any(name in model.metrics.names for model in case.models.values())]
-    rows = []
-    for name in present:
-        words, ideal = METRIC_WORDS[name]
-        rows.append((words, ideal, *(_make_metric_cell(model, name) for model in case.models.values())))
-    models = [(f"model_{i}", model, "amount") for i, model in enumerate(case.models, start=1)]
-    columns = [("metric", "metric", "text"), ("ideal", "ideal", "text"), *models]
-    note = f"{write_percent(case.level)} intervals in brackets; ideal: the value of a calibrated score."
-    note += " |C − S| is how far the score S is from the calibrated score C." if "ici" in present else ""
-    return make_table("metrics", "Summaries of calibration", columns, rows, note)
-
-
-def _make_metric_cell(model: Subject, name: str) -> Any:
-    if name not in model.metrics.names:
-        return None
-    interval = model.metrics.intervals[name]
-    return Range(interval.low, interval.high, float(model.metrics.estimates[name]))
+    """Summaries of calibration; of more than two classes, how good predictions are is in the verdict."""
+    note = "ideal: the value of a calibrated score."
+    found = {name: model.metrics for name, model in case.models.items()}
+    if any("ici" in table.names for table in found.values()):
+        note += " |C − S| is how far the score S is from the calibrated score C."
+    names = BINARY_METRICS if case.binary else SEVERAL_METRICS
+    return tabulate_metrics("metrics", "Summaries of calibration", found, names, note)
 
 
 def _tabulate_tests(case: Case) -> Table:

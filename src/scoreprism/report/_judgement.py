@@ -12,7 +12,7 @@ from scoreprism._findings.wording import plural
 from scoreprism._kernels.term_intervals import quantile
 from scoreprism.decomposition import Decomposition, PairedDifference
 from scoreprism.exceptions import UnavailableError
-from scoreprism.report._subject import Case, Subject
+from scoreprism.report._subject import FREE, Case, Subject
 
 #: Fewer rows, or fewer outcomes of the rarer class, than these deserve a caution.
 FEW_ROWS, FEW_OUTCOMES = 200, 20
@@ -100,7 +100,7 @@ def find_cautions(case: Case) -> list[Finding]:
 def _find_few_rows(model: Subject) -> list[Finding]:
     counts = model.outcomes
     n, rarest = int(counts.sum()), int(counts.min())
-    if n >= FEW_ROWS and rarest >= FEW_OUTCOMES:
+    if n >= FEW_ROWS and (rarest >= FEW_OUTCOMES or model.k > FREE):  # terms do not hang on one of many classes
         return []
     label = model.labels[int(counts.argmin())]
     return [Finding("few_rows", n=n, subject=label, facts={"count": rarest})]

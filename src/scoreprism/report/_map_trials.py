@@ -22,8 +22,9 @@ TRIED = {
     False: ("temperature", "vector-scaling", "dirichlet", "one-vs-rest", "selected"),
 }
 
-#: Partitions of the rows that each is fitted in.
-PARTITIONS = 4
+#: Classes beyond which only the maps with few parameters are tried, in one partition of the rows instead of so many.
+FEW_CLASSES, PARTITIONS = 20, 4
+LEAN = ("temperature", "vector-scaling")
 #: The map that chooses among others, inside each fold, and what tables call it.
 CHOOSER, CHOSEN = "selected", "chosen per fold"
 
@@ -74,20 +75,23 @@ def judge_maps(
     fit: ChainFit, losses: dict[str, ProperLoss], asked: Sequence[str | Calibrator], level: float
 ) -> MapTable:
     """Cross-fit every map on the folds of the decomposition, and set its loss beside that of the score."""
-    binary = fit.rows.k == 2
+    k = fit.rows.k
     gains: list[Gain] = []
     failed: dict[str, str] = {}
+    if asked == LEAN:
+        why = f"of more than {FEW_CLASSES} classes it takes long, and has to be named"
+        failed = {name: why for name in TRIED[False] if name not in (*LEAN, CHOOSER)}
+    partitions = PARTITIONS if k <= FEW_CLASSES else 1
     z = quantile(level, two_sided=True)
-    calibrators = [get_calibrator(one) for one in asked] if asked else _usual_maps(binary)
+    calibrators = [get_calibrator(one) for one in asked] if asked else _usual_maps(k == 2)
     for calibrator in track(calibrators, len(calibrators), "recalibration maps"):
         name = calibrator.name
-        if not binary and not calibrator.multiclass:
+        if k > 2 and not calibrator.multiclass:
             failed[name] = "it is a map of two classes"
             continue
         try:
-            fits = fit_alone(
-                fit, OwnMap(name, calibrator._parse_parameters() if asked else calibrator), PARTITIONS
-            ).fits
+            parsed = calibrator._parse_parameters() if asked else calibrator
+            fits = fit_alone(fit, OwnMap(name, parsed), partitions).fits
         except ScoreprismError as error:
             failed[name] = str(error)
             continue

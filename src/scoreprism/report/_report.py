@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "verdict": "Verdict",
     "calibration": "Calibration",
+    "classes": "Classes",
     "recalibration": "What recalibration would do",
     "grouping": "Where the score loses information",
     "decisions": "Decisions",

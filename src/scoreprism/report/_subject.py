@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -35,7 +35,7 @@ from scoreprism.exceptions import ContradictedOrderWarning, ScoreOrderWarning, S
 from scoreprism.inference import TestResult, calibration_test, grouping_test
 from scoreprism.losses import ProperLoss
 from scoreprism.metrics import MetricTable, evaluate
-from scoreprism.report._map_trials import CHOOSER, MapTable, judge_maps
+from scoreprism.report._map_trials import CHOOSER, FEW_CLASSES, LEAN, MapTable, judge_maps
 from scoreprism.report._pieces import make_comparable
 from scoreprism.report._score_sums import EDGE, ScoreSums
 
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 #: Rows up to which a test draws 999 times, and up to which 199 times; beyond, it goes by large-sample laws.
 MANY, SOME = 50_000, 200_000
+#: Classes that cost a test or a resample as much as two do; of more classes, rows count in proportion.
+FREE = 10
 _FEW_DRAWS = 199
 #: Summaries of calibration, for two classes and for more.
 BINARY_METRICS = (
@@ -59,6 +61,10 @@ BINARY_METRICS = (
     "auc",
 )
 SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confidence_ece", "top_label_ece")
+#: What people look at first of more than two classes.
+SCORES = ("accuracy", "top_k_accuracy", "log_loss", "brier_score", "macro_auc", "confidence_ece")
+#: Classes of which the first five are counted, and beyond which no curve of every class is smoothed in every resample.
+_TOP, _SMOOTHED = 5, 20
 #: Resamples behind the intervals of metrics beyond so many rows. The standard error of a 2.5 % quantile of 400 normal
 #: draws is 0.13 of their standard deviation, 3.4 % of the length of the interval; of 200, 4.8 %.
 FEWER = ((SOME, 200), (MANY, 400))
@@ -290,10 +296,23 @@ class RowSubject(BaseSubject):
     @cached_property
     def metrics(self) -> MetricTable:
         """Summaries of calibration and discrimination; of those that these rows do not allow, why not."""
+        if self.k == 2:
+            return self._measure(BINARY_METRICS)
+        found = self._measure(SEVERAL_METRICS if self.k <= _SMOOTHED else SEVERAL_METRICS[:1] + SEVERAL_METRICS[2:])
+        estimates = {**self.scores.estimates, **found.estimates}
+        intervals = {**self.scores.intervals, **found.intervals}
+        return replace(found, names=tuple(estimates), estimates=estimates, intervals=intervals)
+
+    @cached_property
+    def scores(self) -> MetricTable:
+        """How good the predictions of more than two classes are, by what people look at first."""
+        return self._measure([name for name in SCORES if self.k > _TOP or name != "top_k_accuracy"])
+
+    def _measure(self, names: Sequence[str]) -> MetricTable:
+        """Metrics of the rows; of those that the rows do not allow, why not."""
         clip = {"clip": EDGE} if self.certain else {}
-        names = BINARY_METRICS if self.k == 2 else SEVERAL_METRICS
         chosen = {name: clip if name.startswith("calibration_") else {} for name in names}
-        count = next((draws for rows, draws in FEWER if self.n > rows), 1000)
+        count = next((draws for rows, draws in FEWER if count_work(self.n, self.k) > rows), 1000)
         asked = partial(evaluate, self.sample, confidence_level=self.level, random_state=self.seed, n_resamples=count)
         try:
             return asked(metrics=chosen)
@@ -324,14 +343,19 @@ class RowSubject(BaseSubject):
     @cached_property
     def cells(self) -> ScoreSums:
         """The score by its values, or the largest of several."""
-        sample = self.sample if self.k == 2 else self.sample.top_label()
+        sample = self._top
         return ScoreSums.of_rows(as_vector(sample.prediction), sample.y == 1, sample.weight)
+
+    @cached_property
+    def _top(self) -> Sample:
+        """The rows themselves, or whether the most likely of several classes is right."""
+        return self.sample if self.k == 2 else self.sample.top_label()
 
     @cached_property
     def reliability(self) -> ReliabilityCurve:
         """Observed rates against scores, with a band around the diagonal."""
         count = next((draws for rows, draws in FEW_DRAWS if self.n > rows), 1000)
-        return reliability_curve(self.sample, n_resamples=count, random_state=self.seed, name=self.name)
+        return reliability_curve(self._top, n_resamples=count, random_state=self.seed, name=self.name)
 
     @cached_property
     def roc(self) -> RocCurve:
@@ -411,6 +435,8 @@ def fit_subject(
         fitted.__dict__.pop("cells", None)  # made again when they are asked for
         found = {name: drop_arrays(one) for name, one in found.items()}
     findings = (*before, *(one for one in warned if one not in before))
+    if not maps and chain.k > FEW_CLASSES:
+        maps = LEAN
     return RowSubject(fit.sample.name, chain, None if many else score_law, found, findings, level, seed, losses, maps)
 
 
@@ -438,12 +464,18 @@ def from_bound(result: Decomposition, term: str, method: str) -> TestResult:
     return TestResult(z, inference.pvalue(), method, f"the {term} term is 0", result.n, 0, about=about)
 
 
+def count_work(n: int, k: int) -> int:
+    """The rows, by which draws and resamples are rationed; those of many classes count several times."""
+    return n * max(k, FREE) // FREE
+
+
 def run_calibration_test(sample: Sample, result: Decomposition, seed: int) -> TestResult:
     """Is a score calibrated? An exact test of few rows, one of cells for many, a robust bound for clusters."""
     if sample.groups is not None:  # draws of rows would take them as independent
         return from_bound(result, "reliability", "cluster-robust bound")
-    if sample.n <= SOME:
-        return calibration_test(sample, n_resamples=999 if sample.n <= MANY else _FEW_DRAWS, random_state=seed)
+    work = count_work(sample.n, sample.k)
+    if work <= SOME:
+        return calibration_test(sample, n_resamples=999 if work <= MANY else _FEW_DRAWS, random_state=seed)
     classical = calibration_test(sample, method="spiegelhalter")
     return run_test_of_many(result, classical.statistic, classical.pvalue)
 

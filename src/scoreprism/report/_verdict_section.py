@@ -12,9 +12,10 @@ from scoreprism._findings.wording import enumerate_words, plural, write_amount, 
 from scoreprism.decomposition import Decomposition
 from scoreprism.displays import DecompositionDisplay
 from scoreprism.report._judgement import find_cautions, find_gap, rank_models
+from scoreprism.report._metric_tables import tabulate_metrics
 from scoreprism.report._pieces import draw_with, figure, find_mark, known_cell, write_title
 from scoreprism.report._report import SECTIONS, add_floored
-from scoreprism.report._subject import Case, Subject
+from scoreprism.report._subject import SCORES, Case, Subject
 
 
 def make_verdict(case: Case) -> Section:
@@ -25,6 +26,7 @@ def make_verdict(case: Case) -> Section:
     blocks += [Callout(one) for one in find_cautions(case)]
     blocks += [_tabulate_models(case)] if several else []
     blocks += [one for one in (_make_bars(case) if several else _make_waterfall(case),) if one is not None]
+    blocks += [] if case.binary or not case.has_rows else [_tabulate_scores(case)]
     blocks += [_tabulate_terms(case), _tabulate_meanings(case), Paragraph(_explain_confidence(case))]
     return Section("verdict", SECTIONS["verdict"], (), tuple(blocks))
 
@@ -68,6 +70,12 @@ def _tabulate_models(case: Case) -> Table:
         how = ", and all differences," if case.has_rows else ""
         note = f"The next steps of a model whose loss is infinite{how} are {mark}. {note}".strip()
     return make_table("glance", f"All models at a glance ({case.loss} loss)", columns, rows, note)
+
+
+def _tabulate_scores(case: Case) -> Table:
+    """How good the predictions of more than two classes are."""
+    found = {name: model.scores for name, model in case.models.items()}
+    return tabulate_metrics("scores", "How good the predictions are", found, SCORES, "ideal: a perfect prediction.")
 
 
 def _tabulate_terms(case: Case) -> Table:
