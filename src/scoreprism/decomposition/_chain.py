@@ -672,6 +672,8 @@ class LazyWhatIf:
         if self.less is None:
             return gains, share
         other_gains, other_share = self.less.read(rows)
+        if type(other_gains) is not type(gains):  # the other score is an array of another library
+            gains, share, other_gains, other_share = map(to_host, (gains, share, other_gains, other_share))
         return gains - other_gains, 0.5 * (share + other_share)
 
     def moments(self, weight: FloatArray) -> list[FloatArray]:
