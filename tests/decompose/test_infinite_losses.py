@@ -255,6 +255,21 @@ def test_models_are_compared_at_one_floor():
     assert compare(y, {"good": p, "also": p**1.1}, random_state=0).floored is None
 
 
+def test_refinement_is_the_same_beside_an_infinite_loss():
+    """Refinement is the loss of Ĉ, which the floor does not touch here: one estimate, and one interval."""
+    y, s, p = forest(400, bold=2.0)
+    # the last is 0 in rows where the forest is 0 too, and right there
+    scores = {"forest": s, "smooth": np.clip(p, 0.01, 0.99), "exact": np.where(p < 0.0001, 0.0, p)}
+    found = compare(y, scores, loss="log", random_state=0)
+    assert [found[name].risk == math.inf for name in scores] == [True, False, False]
+    for one in (found["forest"], found.difference("forest", "smooth")):
+        assert one.interval("refinement") == one.floored.interval("refinement")
+        assert one.interval("refinement").method.startswith("any shape")
+    for one in (found["forest"], found.difference("forest", "smooth"), found.difference("forest", "exact")):
+        assert np.isfinite(one.interval("refinement").low)
+        assert np.isnan([one.interval("reliability").low, one.interval("reliability").high]).all()
+
+
 def test_an_unknown_option_of_compare_is_that_of_decompose():
     with pytest.raises(TypeError, match=r"decompose\(\) got an unexpected keyword argument 'nonsense'"):
         compare([0, 1] * 5, {"a": [0.1] * 10}, nonsense=1)

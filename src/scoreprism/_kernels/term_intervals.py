@@ -119,7 +119,8 @@ class WhatIf(NamedTuple):
 
     def minus(self, other: WhatIf) -> WhatIf:
         """The same of a difference of two reliabilities on the same rows, outcomes drawn from the mean of both laws."""
-        return WhatIf(self.gains - other.gains, 0.5 * (self.share + other.share))
+        with np.errstate(invalid="ignore"):  # both may be infinite in a row; `Ends.of` leaves such gains out
+            return WhatIf(self.gains - other.gains, 0.5 * (self.share + other.share))
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,11 @@ class Ends:
         """
         Moments by the law C of the `observed` rows of the reliability; `powers` are Σω, Σω², Σω³ and Σω⁴ of each.
 
-        Where rows are dependent (`clustered`), the law C does not determine the error.
+        Where rows are dependent (`clustered`), the law C does not determine the error. An infinite reliability has
+        none; terms above C still have their second-order part.
         """
+        if not np.isfinite(observed).all():
+            return Ends(degenerate, math.nan, 0.0, 0.0)
         weighted: Any = powers[0] > 0.0
         weighted = slice(None) if weighted.all() else weighted  # no copies where all rows count
         gains, share = what_if.gains[:, weighted], what_if.share[:, weighted]

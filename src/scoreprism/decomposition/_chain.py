@@ -291,12 +291,12 @@ class Chain:
         """The terms at one clipping distance."""
         used = self.clip_at(clip)
         losses, extras = used._losses(loss), used._spreads(loss)
-        finite = bool(np.isfinite(losses).all())
-        infinite_rows = [] if finite else used._find_infinite_rows(losses, loss, form)
+        infinite_rows = [] if np.isfinite(losses).all() else used._find_infinite_rows(losses, loss, form)
         if form == "plugin":
             extras = np.concatenate([extras, used._divergences(loss)])
         ends = what_if = None
-        if self.terms[0].role == "reliability" and not self.population and finite:
+        # an infinite loss of the prediction takes nothing from the terms above C
+        if self.terms[0].role == "reliability" and not self.population and np.isfinite(losses[1:]).all():
             ends, what_if, extras = _ends(used, loss, losses, extras)
         moments = used.moments(losses, extras, loss)
         rows = None if self.sample.cells is not None else RowLosses(freeze(losses), freeze(extras), what_if)
