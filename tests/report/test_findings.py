@@ -256,6 +256,28 @@ def test_a_finding_of_a_model_names_it(finding):
         assert "Zebra" in about.text
 
 
+@pytest.mark.parametrize(
+    ("finding", "why"),
+    [
+        (Finding("few_surprises"), "it has no value"),  # templates
+        (Finding("shape_refuted"), "it has no confidence_level"),
+        (Finding("few_held_out_rows", n=30, facts={"enough": 50}), "it has no rest"),
+        (Finding("not_worse"), "it has no others"),  # functions
+        (Finding("edge_scores", n="many"), "invalid literal for int() with base 10: 'many'"),
+        (
+            Finding("do_not_act", because=Finding("few_surprises")),
+            "a finding of the kind 'few_surprises' cannot be put",
+        ),
+    ],
+    ids=lambda one: getattr(one, "kind", ""),
+)
+def test_a_finding_that_lacks_something_says_what(finding, why):
+    """For the author of a finding: its kind, and the field."""
+    with pytest.raises(ValueError) as error:
+        finding.text  # noqa: B018
+    assert str(error.value).startswith(f"a finding of the kind {finding.kind!r} cannot be put into words: {why}")
+
+
 def test_a_finding_that_is_none_is_refused():
     for data in ({"kind": "hearsay"}, {"kind": "clipped", "mood": "sad"}, {}):
         with pytest.raises(ValueError, match="a finding of the kind"):

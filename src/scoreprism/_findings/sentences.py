@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from math import isfinite, isinf
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._findings.wording import (
@@ -108,7 +109,7 @@ def _say_together(group: Sequence[Finding]) -> str:
     words = {"names": _list_names(names), "any": enumerate_words(names, 6, "or"), "each": _list_names(each),
              "any_p": enumerate_words(each, 6, "or")}  # fmt: skip
     shielded = _shield(group[0])
-    return spell(TOGETHER[shielded.kind].format_map({**_fields(shielded), **_shield(words)})).replace(_TICK, "`")
+    return spell(_fill(TOGETHER[shielded.kind], shielded, **_shield(words))).replace(_TICK, "`")
 
 
 #: What findings of several models say together: {names}, {any} of them, {each} with its p-value.
@@ -146,8 +147,7 @@ def _say(finding: Finding) -> str:
     """The sentence, in which names of arguments are marked."""
     if finding.model is not None:
         finding = replace(finding, model=call_model(finding.model))
-    sentence = SENTENCES[finding.kind]
-    text = sentence.format_map(_fields(finding)) if isinstance(sentence, str) else sentence(finding)
+    text = _fill(SENTENCES[finding.kind], finding)
     if text.startswith(_OUR_NAMES):
         text = _start(text)
     stage = finding.facts.get("stage")
@@ -162,6 +162,24 @@ def _say(finding: Finding) -> str:
     if finding.model is not None and aside and finding.kind not in _NAMES_ITS_MODEL:
         text = f"{finding.model}: {text}"
     return text
+
+
+def _fill(sentence: str | Callable[[Finding], str], finding: Finding, **words: Any) -> str:
+    """The words of a sentence; an error tells the author of a finding what it lacks."""
+    try:
+        if not isinstance(sentence, str):
+            return sentence(finding)
+        return sentence.format_map({**_fields(finding), **words})
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        lacks = list(error.args) if isinstance(error, KeyError) else _find_empty(sentence, finding)
+        why = f"it has no {enumerate_words(lacks, joint='and no')}" if lacks else str(error)
+        raise ValueError(f"a finding of the kind {finding.kind!r} cannot be put into words: {why}") from error
+
+
+def _find_empty(sentence: str | Callable[[Finding], str], finding: Finding) -> list[str]:
+    """The fields that a template names and a finding leaves empty."""
+    named = [name for _, name, _, _ in Formatter().parse(sentence) if name] if isinstance(sentence, str) else []
+    return [name for name in dict.fromkeys(named) if getattr(finding, name, finding.facts.get(name)) is None]
 
 
 def explain_term(term: str) -> str:
@@ -210,7 +228,7 @@ class _Number(float):
 
 def _fields(f: Finding) -> dict[str, Any]:
     """What templates may name: facts, and the fields of a finding ready to be shown."""
-    numbers = {"value": f.value, "low": f.low, "high": f.high, "level": f.confidence_level}
+    numbers = {"value": f.value, "low": f.low, "high": f.high, "confidence_level": f.confidence_level}
     return {
         **f.facts,
         **{name: None if value is None else _Number(value) for name, value in numbers.items()},
@@ -1273,8 +1291,9 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "weight_scale": _weight_scale,
     "lost_resolution": _lost_resolution,
     "shape_refuted": (
-        "Somewhere the event rate falls as the score rises, significantly at {level:.4g} confidence: an isotonic band "
-        "cannot follow it, and spans what the data say on either side of each score. Use method='bins' or 'kernel'."
+        "Somewhere the event rate falls as the score rises, significantly at {confidence_level:.4g} confidence: an "
+        "isotonic band cannot follow it, and spans what the data say on either side of each score. Use method='bins' "
+        "or 'kernel'."
     ),
     "file_suspect": _file_suspect,
     "law_fitted": _law_fitted,
