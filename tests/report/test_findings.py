@@ -186,10 +186,16 @@ def test_the_tables_are_closed():
     assert {KINDS[kind].severity for kind in STEPS} == {"action", "statement"}
 
 
+@cache
+def nodes() -> dict[Path, list[ast.AST]]:
+    """The code of each module."""
+    return {path: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in SOURCE.rglob("*.py")}
+
+
 def made_by_code() -> Iterator[tuple[str, str]]:
     """Kinds that modules make findings of, where they are written out."""
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, code in nodes().items():
+        for node in code:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant):
@@ -206,9 +212,9 @@ def test_every_kind_is_made_somewhere():
     """No kind stands in the table that nothing makes: its name is written somewhere above the tables."""
     written = {
         node.value
-        for path in SOURCE.rglob("*.py")
+        for path, code in nodes().items()
         if path.parent.name != "_findings"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in code
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert sorted(KINDS.keys() - written) == []

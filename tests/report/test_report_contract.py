@@ -62,7 +62,13 @@ def test_a_diagnosis_fits_on_a_screen(credit, models, most):
     assert set(short) <= {*full, ""}  # the same words, fewer of them
     found = json.loads(call(*args, "--full", "--format", "json", "--quiet").stdout)
     several = ["models"] if len(models) > 1 else []
-    assert [section["key"] for section in found["sections"]] == ["verdict", "calibration", "grouping", "segments", *several]
+    assert [section["key"] for section in found["sections"]] == [
+        "verdict",
+        "calibration",
+        "grouping",
+        "segments",
+        *several,
+    ]
 
 
 def test_a_diagnosis_in_json_is_short_too(credit):
