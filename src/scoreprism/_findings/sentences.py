@@ -261,7 +261,7 @@ def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding]
     floor = by_kind.get("floored")
     about = f"the {loss} loss of {model}, {write_amount(risk, 4)},"
     if infinite is not None and floor is not None:
-        sentences.append(f"{_start(mark_floor(floor.facts['floor']))} it is {write_amount(risk, 4)}.")
+        sentences.append(f"{_start(mark_floor(floor.facts['floor']))}, it is {write_amount(risk, 4)}.")
         about = "this"
     gains = [one for one in findings if one.kind in ("recalibrate", "information_gain")]
     if gains:
@@ -317,7 +317,7 @@ def say_ranking(
     if best.model in infinite:
         sentences.insert(0, none)
     elif infinite:
-        sentences.append(f"That of {_list_names(infinite)} is infinite.")
+        sentences.append(f"The loss of {_list_names(infinite)} is infinite.")
     if actions.get("recalibrate"):
         sentences.append(f"Recalibrate {_list_names(actions['recalibrate'])}.")
     if actions.get("recalibrate_size_open"):
@@ -602,7 +602,8 @@ def _not_worse(f: Finding) -> str:
 
 
 def _behind(f: Finding) -> str:
-    return f"{f.model} is significantly worse than {f.subject}: {_gap(f)}."
+    size = f"{write_fixed(f.value or 0.0, 4)} ({_span(f, 4)})"
+    return f"{f.model} is significantly worse than {f.subject}, by {size}."
 
 
 def _gap(f: Finding) -> str:
@@ -667,7 +668,7 @@ def _net_benefit(f: Finding) -> str:
 
 def _decision_cost(f: Finding) -> str:
     sure, bound = f"at {_level(f)} confidence", write_amount(f.high or 0.0, 2)
-    costs = "A false alarm at threshold t is taken to cost t, a miss 1 − t."
+    costs = "Here a false alarm at threshold t costs t, and a miss costs 1 − t."
     if f.value is None:
         most = f"Miscalibration{_of_model(f)} costs at most {bound} per decision, whatever the threshold ({sure})"
         return f"{most}. {costs}"
@@ -710,7 +711,7 @@ def _map_gain(f: Finding) -> str:
         return f"{effect}: {write_amount(after, 4)} out of sample, {how}."
     change = f"from {write_fixed(before, 4)} to {write_fixed(after, 4)} out of sample, {how}"
     gain = f"(gain {write_fixed(f.value or 0.0, 4)}, {_span(f, 4)})"
-    best = f"; {f.facts['best']} did best" if f.facts.get("best") else ""
+    best = f"; of the maps tried, {f.facts['best']} did best" if f.facts.get("best") else ""
     if (f.low or 0.0) > 0.0:
         return f"Recalibration lowers the {loss} loss{_of_model(f)} {change} {gain}{best}."
     if f.facts.get("identity"):
@@ -734,7 +735,8 @@ def _map_chosen(f: Finding) -> str:
     if f.subject == "identity":
         begin = f"Cross-validation chose no map{of}" if chosen else f"The map{of} is the identity"
         return f"{begin}: the scores stay as they are."
-    what = f"The map{of} is {f.subject}{', chosen by cross-validation' if chosen else ''}"
+    how = ", chosen by cross-validation (the simplest within one standard error of the best)" if chosen else ""
+    what = f"The map{of} is {f.subject}{how}"
     effect = f.facts["effect"]
     before, after = f.facts.get("auc_before"), f.facts.get("auc_after")
     if effect in ("classes_kept", "classes_changed"):
@@ -914,8 +916,8 @@ def _partial_cv(f: Finding) -> str:
 
 
 def _edge_scores(f: Finding) -> str:
-    moved = f"for intercept, slope and calibration in the large they are moved {write_amount(f.value or 0.0, 1)} away"
-    return f"{_who(f, 'The score')} gives {_count(f, 'row')} a score of exactly 0 or 1; {moved}."
+    moved = f"moved by {write_amount(f.value or 0.0, 1)} for intercept, slope and calibration in the large"
+    return f"{_who(f, 'The score')} gives {_count(f, 'row')} a score of exactly 0 or 1; such scores are {moved}."
 
 
 def _unreached_scores(f: Finding) -> str:
@@ -960,10 +962,11 @@ def _approximated(f: Finding) -> str:
         return "Within segments, maps are fitted in five random folds, whatever splits were passed."
     if "cells" in facts:
         return "Slope, AUC and Spiegelhalter's variance treat all rows of a cell as having its mean score."
+    (few, fewer), (some, fewest) = facts["redraws"], facts["resamples"]
     return (
-        f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}) the test of calibration uses 199 "
-        f"draws (large-sample approximations), bands use {facts['redraws'][0]} redraws ({facts['redraws'][1]}), and "
-        f"intervals of summaries {facts['resamples'][0]} resamples ({facts['resamples'][1]})."
+        f"With more than {write_count(facts['many'])} rows, the test of calibration uses 199 draws, bands use {few} "
+        f"redraws, and intervals of summaries {some} resamples; with more than {write_count(facts['more'])}, the test "
+        f"uses large-sample approximations, bands {fewer} redraws, and intervals of summaries {fewest} resamples."
     )
 
 
