@@ -431,7 +431,7 @@ def test_diagnose_shows_terms_and_names_the_option(file):
     found = call("diagnose", file, *ONE)
     flat = " ".join(found.stdout.split())
     assert "The log loss of forest is infinite" in flat
-    assert f"{MARK[1:]} it is " in flat
+    assert f"{MARK[1:]}, it is " in flat
     note = f"note: the log loss of forest is infinite; its terms are shown {MARK}. Use --clip to choose the distance; "
     assert f"{note}gates then use it too\n" in found.stderr
     assert "clip=" not in found.stdout + found.stderr
@@ -547,7 +547,7 @@ def test_report_from_sums_goes_on():
     found = make_report(scale.aggregate(data, target="y", score="p", segments="g", time="t"))
     mark = "with scores kept 0.00013 from 0 and 1"  # 1/8000
     assert found.headline.startswith("The log loss of p is infinite")
-    assert f"W{mark[1:]} it is " in found.headline
+    assert f"W{mark[1:]}, it is " in found.headline
     drift = found.tables["drift-1-2"]
     assert drift.title.startswith("Changes of the terms of the log loss")
     assert drift.title.endswith(mark)
