@@ -242,6 +242,20 @@ def test_names_of_many_bars_keep_to_their_bars(law):
     assert collisions(figure) == ([], [])
 
 
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.InfiniteLossWarning")
+def test_a_legend_stays_below_a_label_of_two_lines():
+    """Where a loss is infinite, the label says at which floor its terms are drawn."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.02, 0.98, 300)
+    y = (rng.random(300) < p).astype(int)
+    found = scoreprism.compare(y, {"a": p, "b": np.where(p < 0.4, 0.0, p)}, loss="log", random_state=0).floored
+    figure = plt.figure(figsize=(4.7, 2.1), layout="constrained")
+    DecompositionDisplay(found.decompositions).plot(figure.subplots(), terms=["reliability"])
+    assert "\nwith scores kept" in figure.axes[0].get_xlabel()
+    assert figure.axes[0].get_legend() is not None
+    assert collisions(figure) == ([], [])
+
+
 # ── data and artists ────────────────────────────────────────────────────────────────────────────────
 
 
