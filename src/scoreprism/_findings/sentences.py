@@ -716,7 +716,7 @@ def _map_gain(f: Finding) -> str:
         return f"Recalibration lowers the {loss} loss{_of_model(f)} {change} {gain}{best}."
     if f.facts.get("identity"):
         leave = "leave its scores as they are" if f.model else "leave the scores as they are"
-        small = " Its miscalibration is too small for them, or of a shape they do not follow."
+        small = " Its miscalibration is too small for a map to remove, or of a shape that none of them follows."
         qualifier = small if f.facts.get("miscalibrated") else ""
         what = f"the {loss} loss{_of_model(f)}, {write_fixed(before, 4)}, out of fold"
         return f"No map clearly lowers {what}: {leave}.{qualifier}"
