@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ os.environ.setdefault("MPLBACKEND", "agg")
 # Before numpy is loaded: the processes of a run fill the cores, and threads of theirs would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("COLUMNS", None)  # 80 in the processes of a run; commands obey it
+gc.disable()  # until all is collected: half of that time went into looking for garbage, of which there is none
 
 #: What `python -m pytest -m fast` runs: the mathematics, the border, and one file of each surface.
 FAST = (
@@ -29,6 +31,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "fast" or collection_path.is_dir() or collection_path.name == "__init__.py":
         return None
     return True if collection_path.relative_to(config.rootpath).as_posix() not in FAST else None
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from scoreprism._spelling import spelling
@@ -45,3 +47,24 @@ def test_warnings_speak_of_options(capsys):
     with spelling(OPTION_OF), show_warnings():
         IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], sample_weight=[0.25] * 4)
     assert capsys.readouterr().err.startswith("warning: --weight sums to 1 over 4 rows: ")
+
+
+#: What is typed, and what it may stand for; a command without these options names no other.
+TYPOS = {
+    "--segmnet": {"--segment"}, "--segments": {"--segment"}, "--loss-fn": {"--loss"}, "--sumz": {"--sums"},
+    "--confidance": {"--confidence"}, "--reference": {"--q"}, "--level": {"--confidence"}, "--cluster": {"--groups"},
+    "--partials": {"--sums"}, "--every": {"--period"}, "--group": {"--segment", "--groups"}, "--by": {"--segment"},
+    "--alfa": {"--alpha"}, "--conf": {"--confidence"}, "--sample-weight": {"--weight"}, "--random-state": {"--seed"},
+    "--n-jobs": {"--jobs"}, "--y": {"--target"}, "--label": {"--pos-label"}, "--method-of-tests": {"--method"},
+    "--nonsense": set(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("typed", TYPOS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_option_names_the_right_one_or_none(command, typed, capsys):
+    known = {option for parameter in main.get_command(None, command).params for option in parameter.opts}
+    with pytest.raises(SystemExit):
+        main([command, typed, "x"])
+    named = set(re.findall(r"--[a-z-]+", capsys.readouterr().err.partition("Did you mean")[2].partition("?")[0]))
+    assert named == TYPOS[typed] & known

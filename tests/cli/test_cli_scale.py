@@ -473,20 +473,17 @@ def test_which_p_value_is_told(cells, expected, monkeypatch):
 
 def test_infinite_losses_are_counted(table):
     sure = table.with_columns(p=pl.when(pl.col("p") < 0.05).then(0.0).when(pl.col("p") > 0.7).then(1.0).otherwise("p"))
-    report = make_report(scale.aggregate(sure, target="y", score="p"))
+    sums = scale.aggregate(sure, target="y", score="p", segments="side", time="day")
+    report = make_report(sums, sections=["verdict", "segments"])
     wrong = sure.filter((pl.col("p") - pl.col("y")).abs() == 1).height
     assert sure.filter((pl.col("p") == 1) & (pl.col("y") == 0)).height > 0
     (said,) = (one for one in report["verdict"].findings if one.kind == "infinite_loss")
     assert said.n == wrong
-    report.to_html()
-    parts = make_report(
-        scale.aggregate(sure, target="y", score="p", segments="side", time="day"), sections=["segments"]
-    )
-    mark = parts.models["p"].decompositions["log"].floored._mark  # parts are judged at the floor of the whole
+    mark = report.models["p"].decompositions["log"].floored._mark  # parts are judged at the floor of the whole
     for key in ("segments-1-1", "segments-1-2"):
-        assert mark in [column.title for column in parts.tables[key].columns]
-        assert mark in parts.tables[key].note
-    assert mark in parts.tables["drift-1-2"].title
+        assert mark in [column.title for column in report.tables[key].columns]
+        assert mark in report.tables[key].note
+    assert mark in report.tables["drift-1-2"].title
 
 
 def test_many_segments_and_rare_ones(table):

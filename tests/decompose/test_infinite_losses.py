@@ -255,6 +255,21 @@ def test_models_are_compared_at_one_floor():
     assert compare(y, {"good": p, "also": p**1.1}, random_state=0).floored is None
 
 
+def test_refinement_is_the_same_beside_an_infinite_loss():
+    """Refinement is the loss of Ĉ, which the floor does not touch here: one estimate, and one interval."""
+    y, s, p = forest(400, bold=2.0)
+    # the last is 0 in rows where the forest is 0 too, and right there
+    scores = {"forest": s, "smooth": np.clip(p, 0.01, 0.99), "exact": np.where(p < 0.0001, 0.0, p)}
+    found = compare(y, scores, loss="log", random_state=0)
+    assert [found[name].risk == math.inf for name in scores] == [True, False, False]
+    for one in (found["forest"], found.difference("forest", "smooth")):
+        assert one.interval("refinement") == one.floored.interval("refinement")
+        assert one.interval("refinement").method.startswith("any shape")
+    for one in (found["forest"], found.difference("forest", "smooth"), found.difference("forest", "exact")):
+        assert np.isfinite(one.interval("refinement").low)
+        assert np.isnan([one.interval("reliability").low, one.interval("reliability").high]).all()
+
+
 def test_an_unknown_option_of_compare_is_that_of_decompose():
     with pytest.raises(TypeError, match=r"decompose\(\) got an unexpected keyword argument 'nonsense'"):
         compare([0, 1] * 5, {"a": [0.1] * 10}, nonsense=1)
@@ -416,7 +431,7 @@ def test_diagnose_shows_terms_and_names_the_option(file):
     found = call("diagnose", file, *ONE)
     flat = " ".join(found.stdout.split())
     assert "The log loss of forest is infinite" in flat
-    assert f"{MARK[1:]} it is " in flat
+    assert f"{MARK[1:]}, it is " in flat
     note = f"note: the log loss of forest is infinite; its terms are shown {MARK}. Use --clip to choose the distance; "
     assert f"{note}gates then use it too\n" in found.stderr
     assert "clip=" not in found.stdout + found.stderr
@@ -532,7 +547,7 @@ def test_report_from_sums_goes_on():
     found = make_report(scale.aggregate(data, target="y", score="p", segments="g", time="t"))
     mark = "with scores kept 0.00013 from 0 and 1"  # 1/8000
     assert found.headline.startswith("The log loss of p is infinite")
-    assert f"W{mark[1:]} it is " in found.headline
+    assert f"W{mark[1:]}, it is " in found.headline
     drift = found.tables["drift-1-2"]
     assert drift.title.startswith("Changes of the terms of the log loss")
     assert drift.title.endswith(mark)

@@ -251,7 +251,7 @@ def test_report_says_it_once_with_its_threshold():
         in meaning
     )
     assert "at any threshold (at 95 % confidence). " in meaning
-    assert meaning.endswith("A false alarm at threshold t is taken to cost t, a miss 1 − t.")
+    assert meaning.endswith("Here a false alarm at threshold t costs t, and a miss costs 1 − t.")
     table = next(block for block in wrong["decisions"].blocks if block.key == "decision-loss")
     assert [row[0] for row in table.rows] == ["wrong", "right", "wrong, more than right", "right, more than wrong"]
     assert "What miscalibration costs decisions" in wrong.to_html()

@@ -1,5 +1,6 @@
 """Every display: data, artists, labels, colours, and words that neither overlap nor leave the figure."""
 
+import copy
 import functools
 import inspect
 from itertools import combinations
@@ -61,9 +62,14 @@ RESAMPLED = {"reliability", "classwise-reliability", "triptych"}
 CURVES = [kind for kind, display in DISPLAYS.items() if issubclass(display, CurveDisplay)]
 
 
+@functools.cache
+def sample_of_law():
+    return CopulaLaw(rho=0.0).sample(400, random_state=0)
+
+
 @pytest.fixture(scope="module")
 def law():
-    return CopulaLaw(rho=0.0).sample(400, random_state=0)
+    return sample_of_law()
 
 
 def score(X, i):
@@ -124,11 +130,21 @@ def result_of(kind, count):
     return makers[kind]()
 
 
-def drawn(kind, law, count, **more):
-    if kind not in CURVES:
-        return result_of(kind, count).plot(**more)
+@functools.cache
+def computed(kind, count):
+    """The display of so many models, whose curves take longer to compute than to draw again."""
+    law = sample_of_law()
     scores, options = given(kind, law, count)
-    return DISPLAYS[kind].from_predictions(law[1], scores, **options, **more)
+    return DISPLAYS[kind].from_predictions(law[1], scores, **options)
+
+
+def drawn(kind, law, count, ax=None, **more):
+    if kind not in CURVES:
+        return result_of(kind, count).plot(ax=ax, **more)
+    if not more:
+        return copy.copy(computed(kind, count)).plot(ax)
+    scores, options = given(kind, law, count)
+    return DISPLAYS[kind].from_predictions(law[1], scores, ax=ax, **options, **more)
 
 
 def texts_of(figure):
@@ -149,7 +165,7 @@ def texts_of(figure):
 
 
 def collisions(figure):
-    figure.canvas.draw()
+    figure.draw_without_rendering()  # the layout, and where words are
     boxes = [(text.get_text(), text.get_window_extent()) for text in texts_of(figure)]
     touching = []
     for (a, one), (b, other) in combinations(boxes, 2):
@@ -223,6 +239,20 @@ def test_names_of_many_bars_keep_to_their_bars(law):
     found = {name.format(i): corp_decomposition(y[i:], q[i:], loss="brier") for i in range(8)}  # numbers of rows differ
     figure = plt.figure(figsize=(4.7, 1.4 + 0.34 * 8), layout="constrained")
     DecompositionDisplay(found).plot(figure.subplots())
+    assert collisions(figure) == ([], [])
+
+
+@pytest.mark.filterwarnings("ignore::scoreprism.exceptions.InfiniteLossWarning")
+def test_a_legend_stays_below_a_label_of_two_lines():
+    """Where a loss is infinite, the label says at which floor its terms are drawn."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.02, 0.98, 300)
+    y = (rng.random(300) < p).astype(int)
+    found = scoreprism.compare(y, {"a": p, "b": np.where(p < 0.4, 0.0, p)}, loss="log", random_state=0).floored
+    figure = plt.figure(figsize=(4.7, 2.1), layout="constrained")
+    DecompositionDisplay(found.decompositions).plot(figure.subplots(), terms=["reliability"])
+    assert "\nwith scores kept" in figure.axes[0].get_xlabel()
+    assert figure.axes[0].get_legend() is not None
     assert collisions(figure) == ([], [])
 
 

@@ -308,7 +308,7 @@ def sample_report(rename=lambda name: name, words=lambda text: text):
 
 
 def real_report():
-    """What `make_report` makes of four models: all sections, from few rows, few folds and one loss."""
+    """What `make_report` makes of four models: all sections, from few rows, few folds, few maps and one loss."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = (rng.random(400) < expit(X[:, 0] + X[:, 1])).astype(int)
@@ -316,7 +316,8 @@ def real_report():
     scores = {name: expit((1 + 0.4 * i) * X[:, 0] + 0.2 * rng.normal(size=400)) for i, name in enumerate(names)}
     days = np.datetime64("2024-01-01") + rng.integers(0, 360, 400).astype("timedelta64[D]")
     segments = {"region": rng.choice(["north", "south"], 400)}
-    return make_report(y, scores, X, loss="log", segments=segments, time=days, random_state=0, cv=2)
+    few = {"loss": "log", "calibrators": ["platt", "isotonic"], "cv": 2}
+    return make_report(y, scores, X, segments=segments, time=days, random_state=0, **few)
 
 
 def hostile_report():

@@ -189,10 +189,16 @@ def test_the_tables_are_closed():
     assert {KINDS[kind].severity for kind in STEPS} == {"action", "statement"}
 
 
+@cache
+def nodes() -> dict[Path, list[ast.AST]]:
+    """The code of each module."""
+    return {path: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in SOURCE.rglob("*.py")}
+
+
 def made_by_code() -> Iterator[tuple[str, str]]:
     """Kinds that modules make findings of, where they are written out."""
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, code in nodes().items():
+        for node in code:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant):
@@ -209,9 +215,9 @@ def test_every_kind_is_made_somewhere():
     """No kind stands in the table that nothing makes: its name is written somewhere above the tables."""
     written = {
         node.value
-        for path in SOURCE.rglob("*.py")
+        for path, code in nodes().items()
         if path.parent.name != "_findings"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in code
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert sorted(KINDS.keys() - written) == []
@@ -257,6 +263,28 @@ def test_a_finding_of_a_model_names_it(finding):
     assert about.because is None or about.because.model == "Zebra"
     if finding.severity in ("doubt", "caution", "provenance"):
         assert "Zebra" in about.text
+
+
+@pytest.mark.parametrize(
+    ("finding", "why"),
+    [
+        (Finding("few_surprises"), "it has no value"),  # templates
+        (Finding("shape_refuted"), "it has no confidence_level"),
+        (Finding("few_held_out_rows", n=30, facts={"enough": 50}), "it has no rest"),
+        (Finding("not_worse"), "it has no others"),  # functions
+        (Finding("edge_scores", n="many"), "invalid literal for int() with base 10: 'many'"),
+        (
+            Finding("do_not_act", because=Finding("few_surprises")),
+            "a finding of the kind 'few_surprises' cannot be put",
+        ),
+    ],
+    ids=lambda one: getattr(one, "kind", ""),
+)
+def test_a_finding_that_lacks_something_says_what(finding, why):
+    """For the author of a finding: its kind, and the field."""
+    with pytest.raises(ValueError) as error:
+        finding.text  # noqa: B018
+    assert str(error.value).startswith(f"a finding of the kind {finding.kind!r} cannot be put into words: {why}")
 
 
 def test_a_finding_that_is_none_is_refused():

@@ -192,6 +192,24 @@ def test_grades_have_jeffreys_intervals_which_are_quantiles_of_the_beta_law():
     assert ends[0].high == pytest.approx(stats.beta(0.5, 10.5).ppf(0.975), rel=1e-12)
 
 
+def test_rates_of_rare_events_have_as_many_decimals_as_their_scores():
+    score = np.repeat([0.002, 0.004, 0.008], 500)
+    report = make_report(np.arange(1500) % 300 == 7, score, sections=["calibration"], loss="brier")
+    table = _table(report, "calibration", "grades-1")
+    kinds = {column.key: column.kind for column in table.columns}
+    assert {kinds[key] for key in ("score", "predicted", "observed", "interval")} == {"number"}
+
+
+def test_headings_of_segments_leave_names_of_models_alone():
+    _, y, _, p = _law(400)
+    side = np.arange(400) % 2
+    report = make_report(
+        y, {"GAM": p, "Ridge": 0.5 * p + 0.2}, segments={"Side": side}, sections=["segments"], loss="brier"
+    )
+    titles = [block.title for block in report["segments"].blocks if isinstance(block, Figure)]
+    assert titles == ["What could be removed: GAM by Side", "What could be removed: Ridge by Side"]
+
+
 def test_grades_count_every_row_once(law, full):
     _, y, _, _p = law
     table = _table(full, "calibration", "grades-1")

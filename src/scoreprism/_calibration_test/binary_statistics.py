@@ -9,6 +9,7 @@ score gives probability 0: `simulate` makes every statistic infinite there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -68,12 +69,15 @@ class LikelihoodRatio:
         m, p = y.shape[0], self.design.shape[1]
         if p == 0:
             return np.zeros(m)
-        best = np.full(m, -np.inf)  # every fit starts from the identity, even where rounding puts it below 0
         events = (y * self.weight) @ self.design
-        theta, step = np.zeros((m, p)), np.zeros((m, p))
-        active = np.arange(m)
-        base = float(self.mass @ softplus(self.offset))
+        base, expected, curvature = self._identity
+        slope = events - expected
+        step = np.linalg.solve(curvature, slope.T).T
+        theta, best = np.zeros((m, p)), np.zeros(m)
+        active = np.flatnonzero((step * slope).sum(axis=1) >= _ENOUGH)
         for _ in range(_STEPS):
+            if active.size == 0:
+                break
             trial = theta[active] + step[active]
             value, slope, curvature = self._look(trial, events[active], base)
             better = value >= best[active] - _ENOUGH
@@ -86,9 +90,14 @@ class LikelihoodRatio:
             small = np.abs(step[active]).max(axis=1) < 1e-12
             small[better] |= promise < _ENOUGH
             active = active[~small]
-            if active.size == 0:
-                break
-        return np.asarray(np.maximum(best, 0.0))
+        return best
+
+    @cached_property
+    def _identity(self) -> tuple[float, FloatArray, FloatArray]:
+        """Where every fit starts, whatever the outcomes: the loss, the expected events and the negative curvature."""
+        p, fitted = self.design.shape[1], sigmoid(self.offset)
+        curvature = ((fitted * (1.0 - fitted)) @ self.products).reshape(p, p) + _RIDGE * np.eye(p)
+        return float(self.mass @ softplus(self.offset)), (fitted * self.mass) @ self.design, curvature
 
     def _look(self, theta: FloatArray, events: FloatArray, base: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gain over the identity, its slope and its negative curvature at θ."""

@@ -79,8 +79,11 @@ class LazyLaw(NDArrayOperatorsMixin, ABC):
         if isinstance(key, slice) or (isinstance(key, np.ndarray) and key.ndim == 1):
             some = np.flatnonzero(key) if isinstance(key, np.ndarray) and key.dtype == bool else key
             return to_host(self.block(some))
-        if isinstance(key, tuple) and len(key) == 2 and key[0] == slice(None) and isinstance(key[1], (int, np.integer)):
-            return self.column(int(key[1]))
+        rows, *columns = key if isinstance(key, tuple) else (key,)
+        if isinstance(rows, slice) and rows == slice(None) and len(columns) == 1:
+            (code,) = columns
+            if isinstance(code, (int, np.integer)):
+                return self.column(int(code))
         return self.whole[key]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -325,3 +328,8 @@ def read_block(law: Any, rows: Rows) -> Any:
 def reorder_columns(law: Any, columns: list[int]) -> Any:
     """A law with its columns in another order."""
     return law.reorder(columns) if isinstance(law, ClassScores) else law[:, columns]
+
+
+def as_whole_array(law: Any) -> Any:
+    """A law as a numpy array."""
+    return law.whole if isinstance(law, LazyLaw) else law

@@ -21,7 +21,7 @@ from scoreprism._findings.wording import visible
 #: Pixels of the page to a point of a figure, where there is room: letters of 8 points are then 13 pixels.
 SCALE = 1.65
 #: Widest figure, in inches, that is still legible when it is squeezed into a phone; wider ones are scrolled.
-NARROW = 5
+NARROW = 6
 #: Widest figure that the style sheet knows a least width of.
 WIDEST = 16
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from math import isfinite, isinf
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from scoreprism._findings.wording import (
@@ -108,7 +109,7 @@ def _say_together(group: Sequence[Finding]) -> str:
     words = {"names": _list_names(names), "any": enumerate_words(names, 6, "or"), "each": _list_names(each),
              "any_p": enumerate_words(each, 6, "or")}  # fmt: skip
     shielded = _shield(group[0])
-    return spell(TOGETHER[shielded.kind].format_map({**_fields(shielded), **_shield(words)})).replace(_TICK, "`")
+    return spell(_fill(TOGETHER[shielded.kind], shielded, **_shield(words))).replace(_TICK, "`")
 
 
 #: What findings of several models say together: {names}, {any} of them, {each} with its p-value.
@@ -146,8 +147,7 @@ def _say(finding: Finding) -> str:
     """The sentence, in which names of arguments are marked."""
     if finding.model is not None:
         finding = replace(finding, model=call_model(finding.model))
-    sentence = SENTENCES[finding.kind]
-    text = sentence.format_map(_fields(finding)) if isinstance(sentence, str) else sentence(finding)
+    text = _fill(SENTENCES[finding.kind], finding)
     if text.startswith(_OUR_NAMES):
         text = _start(text)
     stage = finding.facts.get("stage")
@@ -162,6 +162,24 @@ def _say(finding: Finding) -> str:
     if finding.model is not None and aside and finding.kind not in _NAMES_ITS_MODEL:
         text = f"{finding.model}: {text}"
     return text
+
+
+def _fill(sentence: str | Callable[[Finding], str], finding: Finding, **words: Any) -> str:
+    """The words of a sentence; an error tells the author of a finding what it lacks."""
+    try:
+        if not isinstance(sentence, str):
+            return sentence(finding)
+        return sentence.format_map({**_fields(finding), **words})
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        lacks = list(error.args) if isinstance(error, KeyError) else _find_empty(sentence, finding)
+        why = f"it has no {enumerate_words(lacks, joint='and no')}" if lacks else str(error)
+        raise ValueError(f"a finding of the kind {finding.kind!r} cannot be put into words: {why}") from error
+
+
+def _find_empty(sentence: str | Callable[[Finding], str], finding: Finding) -> list[str]:
+    """The fields that a template names and a finding leaves empty."""
+    named = [name for _, name, _, _ in Formatter().parse(sentence) if name] if isinstance(sentence, str) else []
+    return [name for name in dict.fromkeys(named) if getattr(finding, name, finding.facts.get(name)) is None]
 
 
 def explain_term(term: str) -> str:
@@ -210,7 +228,7 @@ class _Number(float):
 
 def _fields(f: Finding) -> dict[str, Any]:
     """What templates may name: facts, and the fields of a finding ready to be shown."""
-    numbers = {"value": f.value, "low": f.low, "high": f.high, "level": f.confidence_level}
+    numbers = {"value": f.value, "low": f.low, "high": f.high, "confidence_level": f.confidence_level}
     return {
         **f.facts,
         **{name: None if value is None else _Number(value) for name, value in numbers.items()},
@@ -243,7 +261,7 @@ def say_headline(model: str, loss: str, risk: float, findings: Sequence[Finding]
     floor = by_kind.get("floored")
     about = f"the {loss} loss of {model}, {write_amount(risk, 4)},"
     if infinite is not None and floor is not None:
-        sentences.append(f"{_start(mark_floor(floor.facts['floor']))} it is {write_amount(risk, 4)}.")
+        sentences.append(f"{_start(mark_floor(floor.facts['floor']))}, it is {write_amount(risk, 4)}.")
         about = "this"
     gains = [one for one in findings if one.kind in ("recalibrate", "information_gain")]
     if gains:
@@ -299,7 +317,7 @@ def say_ranking(
     if best.model in infinite:
         sentences.insert(0, none)
     elif infinite:
-        sentences.append(f"That of {_list_names(infinite)} is infinite.")
+        sentences.append(f"The loss of {_list_names(infinite)} is infinite.")
     if actions.get("recalibrate"):
         sentences.append(f"Recalibrate {_list_names(actions['recalibrate'])}.")
     if actions.get("recalibrate_size_open"):
@@ -584,7 +602,8 @@ def _not_worse(f: Finding) -> str:
 
 
 def _behind(f: Finding) -> str:
-    return f"{f.model} is significantly worse than {f.subject}: {_gap(f)}."
+    size = f"{write_fixed(f.value or 0.0, 4)} ({_span(f, 4)})"
+    return f"{f.model} is significantly worse than {f.subject}, by {size}."
 
 
 def _gap(f: Finding) -> str:
@@ -676,7 +695,7 @@ def _net_benefit(f: Finding) -> str:
 
 def _decision_cost(f: Finding) -> str:
     sure, bound = f"at {_level(f)} confidence", write_amount(f.high or 0.0, 2)
-    costs = "A false alarm at threshold t is taken to cost t, a miss 1 − t."
+    costs = "Here a false alarm at threshold t costs t, and a miss costs 1 − t."
     if f.value is None:
         most = f"Miscalibration{_of_model(f)} costs at most {bound} per decision, whatever the threshold ({sure})"
         return f"{most}. {costs}"
@@ -723,12 +742,12 @@ def _map_gain(f: Finding) -> str:
         return f"{effect}: {write_amount(after, 4)} out of sample, {how}."
     change = f"from {write_fixed(before, 4)} to {write_fixed(after, 4)} out of sample, {how}"
     gain = f"(gain {write_fixed(f.value or 0.0, 4)}, {_span(f, 4)})"
-    best = f"; {f.facts['best']} did best" if f.facts.get("best") else ""
+    best = f"; of the maps tried, {f.facts['best']} did best" if f.facts.get("best") else ""
     if (f.low or 0.0) > 0.0:
         return f"Recalibration lowers the {loss} loss{_of_model(f)} {change} {gain}{best}."
     if f.facts.get("identity"):
         leave = "leave its scores as they are" if f.model else "leave the scores as they are"
-        small = " Its miscalibration is too small for them, or of a shape they do not follow."
+        small = " Its miscalibration is too small for a map to remove, or of a shape that none of them follows."
         qualifier = small if f.facts.get("miscalibrated") else ""
         what = f"the {loss} loss{_of_model(f)}, {write_fixed(before, 4)}, out of fold"
         return f"No map clearly lowers {what}: {leave}.{qualifier}"
@@ -747,7 +766,8 @@ def _map_chosen(f: Finding) -> str:
     if f.subject == "identity":
         begin = f"Cross-validation chose no map{of}" if chosen else f"The map{of} is the identity"
         return f"{begin}: the scores stay as they are."
-    what = f"The map{of} is {f.subject}{', chosen by cross-validation' if chosen else ''}"
+    how = ", chosen by cross-validation (the simplest within one standard error of the best)" if chosen else ""
+    what = f"The map{of} is {f.subject}{how}"
     effect = f.facts["effect"]
     before, after = f.facts.get("auc_before"), f.facts.get("auc_after")
     if effect in ("classes_kept", "classes_changed"):
@@ -927,8 +947,8 @@ def _partial_cv(f: Finding) -> str:
 
 
 def _edge_scores(f: Finding) -> str:
-    moved = f"for intercept, slope and calibration in the large they are moved {write_amount(f.value or 0.0, 1)} away"
-    return f"{_who(f, 'The score')} gives {_count(f, 'row')} a score of exactly 0 or 1; {moved}."
+    moved = f"moved by {write_amount(f.value or 0.0, 1)} for intercept, slope and calibration in the large"
+    return f"{_who(f, 'The score')} gives {_count(f, 'row')} a score of exactly 0 or 1; such scores are {moved}."
 
 
 def _unreached_scores(f: Finding) -> str:
@@ -973,12 +993,12 @@ def _approximated(f: Finding) -> str:
         return "Within segments, maps are fitted in five random folds, whatever splits were passed."
     if "cells" in facts:
         return "Slope, AUC and Spiegelhalter's variance treat all rows of a cell as having its mean score."
+    (few, fewer), (some, fewest) = facts["redraws"], facts["resamples"]
     classes = " (of more than ten classes, rows times classes over ten)" if facts.get("many_classes") else ""
-    beyond = f"Beyond {write_count(facts['many'])} rows ({write_count(facts['more'])}){classes}"
     return (
-        f"{beyond} the test of calibration uses 199 draws (large-sample approximations), bands use "
-        f"{facts['redraws'][0]} redraws ({facts['redraws'][1]}), and intervals of summaries {facts['resamples'][0]} "
-        f"resamples ({facts['resamples'][1]})."
+        f"With more than {write_count(facts['many'])} rows{classes}, the test of calibration uses 199 draws, bands use "
+        f"{few} redraws, and intervals of summaries {some} resamples; with more than {write_count(facts['more'])}, the "
+        f"test uses large-sample approximations, bands {fewer} redraws, and intervals of summaries {fewest} resamples."
     )
 
 
@@ -1309,8 +1329,9 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "weight_scale": _weight_scale,
     "lost_resolution": _lost_resolution,
     "shape_refuted": (
-        "Somewhere the event rate falls as the score rises, significantly at {level:.4g} confidence: an isotonic band "
-        "cannot follow it, and spans what the data say on either side of each score. Use method='bins' or 'kernel'."
+        "Somewhere the event rate falls as the score rises, significantly at {confidence_level:.4g} confidence: an "
+        "isotonic band cannot follow it, and spans what the data say on either side of each score. Use method='bins' "
+        "or 'kernel'."
     ),
     "file_suspect": _file_suspect,
     "law_fitted": _law_fitted,

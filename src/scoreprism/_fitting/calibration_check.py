@@ -10,8 +10,10 @@ import numpy as np
 from scoreprism._calibration_test.calibration_tests import compute_pvalue
 from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.simplex import FloatArray, IntArray, as_matrix, as_vector, n_classes, pick
+from scoreprism._fitting.crossfit import rank_by
 from scoreprism._fitting.fitted_laws import ScoreCells
 from scoreprism._sample.sample import Sample
+from scoreprism.losses import LogLoss
 
 #: Rows up to which a test draws outcomes for each; beyond, for cells of the score, or for some of the rows.
 _ROWS = 4096
@@ -45,9 +47,15 @@ def _order_by_score(sample: Sample) -> ScoreLines:
     """The lines to test, in order of the score."""
     weight, squares, *_ = sample.masses
     rows = np.flatnonzero(weight > 0.0)
-    law, weight, squares = (values[rows] for values in (sample.prediction, weight, squares))
+    if sample.k > 2 and rows.size > _ROWS_OF_CLASSES:
+        some = np.sort(np.random.default_rng(0).choice(rows.size, _ROWS_OF_CLASSES, replace=False))
+        impossible = bool((LogLoss().evaluate(sample.scores, sample.y)[rows] == np.inf).any())
+        rows = rows[some]
+    else:
+        impossible = False
+    law, weight, squares = (values[rows] for values in (sample.scores, weight, squares))
     y = sample.y[rows]
-    impossible = bool((pick(as_matrix(law), y) == 0.0).any())
+    impossible = impossible or bool((pick(as_matrix(law), y) == 0.0).any())
     if n_classes(law) == 2:
         law = as_vector(law)
         if sample.cells is not None or rows.size > _ROWS:
@@ -56,10 +64,8 @@ def _order_by_score(sample: Sample) -> ScoreLines:
             home = None if sample.cells is None else sample.cells.home
             cell = ScoreCells.of(law).cell if home is None else np.unique(home[rows], return_inverse=True)[1]
             return _pool_cells(law, cell, y, weight, squares, impossible=impossible)
-    if rows.size > _ROWS_OF_CLASSES:
-        some = np.sort(np.random.default_rng(0).choice(rows.size, _ROWS_OF_CLASSES, replace=False))
-        law, y, weight = law[some], y[some], weight[some]
-    order = np.lexsort((y, weight, *(law.T[::-1] if law.ndim == 2 else (law,))))
+    columns = list(law.T) if law.ndim == 2 else [law]
+    order = np.argsort(rank_by([*columns, weight, y]), kind="stable")
     return ScoreLines(law[order], weight[order] / weight.mean(), y[order], impossible).merge_ties()
 
 

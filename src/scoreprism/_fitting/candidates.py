@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,7 @@ _LOOKED_AT = 4
 
 def judge_candidate(sample: Sample, name: str, fits: Any, loss: ProperLoss, clip: float | None) -> Alternative:
     """Loss difference, spread and standard error of the reliability that a candidate map for C gives."""
-    score = sample.prediction
+    score = sample.scores
     pair = Chain.of(sample, (Level.of("S", score), Level.of("C", score, fits=fits))).clip_at(clip)
     moments = pair.moments(pair._losses(loss), pair._spreads(loss), loss)
     return Alternative(
@@ -119,8 +119,11 @@ class Candidates(ABC):
 
     fit: ChainFit
     names: tuple[str, ...]
-    #: Whether each is judged by itself as soon as they are fitted; else when somebody asks, who then fits them again.
-    are_judged_at_once: ClassVar[bool] = True
+
+    @property
+    def are_judged_at_once(self) -> bool:
+        """Whether each is judged by itself as soon as they are fitted; else only if that is asked for."""
+        return self.fit.rows.k <= MANY_CLASSES
 
     @abstractmethod
     def alone(self) -> Iterator[tuple[str, CellFits | RowFits]]:
@@ -485,7 +488,6 @@ _JUDGED = 8192
 class _BlockCandidates(Candidates):
     """Laws of each candidate by partition, computed when they are needed or kept where they are small."""
 
-    are_judged_at_once = False
     plans: list[CrossFit]
     laws: list[list[ModelLaws]]  # by partition, by candidate
 
@@ -540,8 +542,8 @@ class _BlockCandidates(Candidates):
         return noise
 
     def choose_shares(self, judged: Sequence[Alternative] = ()) -> FloatArray:
-        if len(self.names) == 1:
-            return self.shares(np.array([True]))
+        if len(self.names) == 1 or self.are_judged_at_once:
+            return super().choose_shares(judged)
         sober = np.array([noise <= OVERFIT * loss for loss, noise in self._find_noise()])
         if not sober.any():
             sober[0] = True

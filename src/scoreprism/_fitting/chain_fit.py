@@ -227,7 +227,7 @@ class ChainFit:
 
     def link(self, score_law: FittedScore, levels: Sequence[Level]) -> Chain:
         """The chain S → C → levels. It knows this fit once C has a mixture."""
-        score = Level.of("S", self.sample.prediction)
+        score = Level.of("S", self.sample.scores)
         fitted = score_law.fitted
         law = Level.of("C", fitted.law, folds=fitted.folds, factor=fitted.factor, fits=score_law.fits)
         if self.mixture is None:

@@ -193,7 +193,9 @@ def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
         if isinstance(chooser.candidates, str) and chooser.candidates == "auto":
             chosen = [one for one in chosen if one.name != "identity"]  # for deployment only
     elif isinstance(calibrator, str):
-        chosen = [get_calibrator(parse_choice(calibrator, (*AUTOMATIC, *CALIBRATORS), "calibrator"))]
+        chosen = [
+            get_calibrator(parse_choice(calibrator, (*AUTOMATIC, *CALIBRATORS), "calibrator"))._parse_parameters()
+        ]
     elif isinstance(calibrator, Calibrator):
         chosen = [calibrator._parse_parameters()]
     else:

@@ -128,7 +128,8 @@ class WhatIf(NamedTuple):
     def minus(self, other: Any) -> WhatIf:
         """The same of a difference of two reliabilities on the same rows, outcomes drawn from the mean of both laws."""
         other = other if isinstance(other, WhatIf) else other.collect()
-        return WhatIf(self.gains - other.gains, 0.5 * (self.share + other.share))
+        with np.errstate(invalid="ignore"):  # both may be infinite in a row; `moments` leaves such gains out
+            return WhatIf(self.gains - other.gains, 0.5 * (self.share + other.share))
 
 
 @dataclass(frozen=True)
@@ -153,8 +154,11 @@ class Ends:
         """
         Moments by the law C of the `observed` rows of the reliability; `powers` are Σω, Σω², Σω³ and Σω⁴ of each.
 
-        Where rows are dependent (`clustered`), the law C does not determine the error.
+        Where rows are dependent (`clustered`), the law C does not determine the error. An infinite reliability has
+        none; terms above C still have their second-order part.
         """
+        if not np.isfinite(observed).all():
+            return Ends(degenerate, math.nan, 0.0, 0.0)
         weighted: Any = powers[0] > 0.0
         weighted = slice(None) if weighted.all() else weighted  # no copies where all rows count
         w, w2, w3, w4 = (power[weighted] for power in powers)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scoreprism._core.checks import parse_folds, parse_law, refuse, write_plain
 from scoreprism._core.frames import backend_of, column_names, take_rows
 from scoreprism._core.labels import GivenLaw
-from scoreprism._core.lazy_laws import ClippedLaw, LazyLaw, take_rows_of_law
+from scoreprism._core.lazy_laws import ClippedLaw, LazyLaw, as_whole_array, take_rows_of_law
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, freeze, n_classes
 from scoreprism._core.workers import map_threads
 from scoreprism._sample.wide_columns import WideColumns
@@ -46,8 +46,8 @@ class Level:
     """
 
     name: str
-    law: FloatArray
-    folds: FloatArray | None = None
+    raw: Any  # the law: an array, or one that is computed when it is needed
+    folds: Any = None
     # factor of the sum of the divergences of `folds`: (F − 1)/F for delete-block refits of a law that was fitted on all
     # of its rows
     factor: float = 1.0
@@ -67,7 +67,7 @@ class Level:
                 remedy = "Give all frames the columns of the first, in its order."
                 rule = f"the folds of level {name!r} must have the columns of its probabilities"
                 refuse(rule, f"{column_names(fold)}", remedy)
-        values = {"name": name, "law": freeze(parsed), "folds": fitted, "columns": columns, "backend": backend_of(law)}
+        values = {"name": name, "raw": freeze(parsed), "folds": fitted, "columns": columns, "backend": backend_of(law)}
         self.__dict__.update(values)
 
     @classmethod
@@ -90,7 +90,7 @@ class Level:
             Nothing is checked.
         """
         level = object.__new__(cls)
-        level.__dict__.update(rest, name=name, law=law)
+        level.__dict__.update(rest, name=name, raw=law)
         return level
 
     def change(self, **values: Any) -> Level:
@@ -112,9 +112,15 @@ class Level:
         return level
 
     @property
+    def law(self) -> FloatArray:
+        """Probabilities of each row."""
+        law: FloatArray = as_whole_array(self.raw)
+        return law
+
+    @property
     def given(self) -> GivenLaw:
         """The parsed law with what its frame said of it."""
-        return GivenLaw(f"level {self.name!r}", self.law, self.folds, self.columns)
+        return GivenLaw(f"level {self.name!r}", self.raw, self.folds, self.columns)
 
     def take(self, rows: IntArray) -> Level:
         """
@@ -130,11 +136,11 @@ class Level:
         Level
             With these rows.
         """
-        law, folds = self.law, self.folds
+        law, folds = self.raw, self.folds
         if folds is not None:
             folds = folds.take(rows) if isinstance(law, LazyLaw) else folds[:, rows]
         fits = None if self.fits is None else self.fits.rows(rows)
-        return self.change(law=take_rows_of_law(law, rows), folds=folds, fits=fits)
+        return self.change(raw=take_rows_of_law(law, rows), folds=folds, fits=fits)
 
     def clip_at(self, distance: float) -> Level:
         """
@@ -150,12 +156,12 @@ class Level:
         Level
             With clipped probabilities.
         """
-        if isinstance(self.law, LazyLaw):
+        if isinstance(self.raw, LazyLaw):
             fits = None if self.fits is None else self.fits.clip_at(distance)
-            return self.change(law=ClippedLaw(self.law, distance), folds=None, fits=fits)
+            return self.change(raw=ClippedLaw(self.raw, distance), folds=None, fits=fits)
         folds = None if self.folds is None else np.stack([clip_law(law, distance) for law in self.folds])
         fits = None if self.fits is None else self.fits.clip_at(distance)
-        return self.change(law=clip_law(self.law, distance), folds=folds, fits=fits)
+        return self.change(raw=clip_law(self.raw, distance), folds=folds, fits=fits)
 
     def losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
         """
@@ -173,7 +179,7 @@ class Level:
         array of shape (n,)
             Losses.
         """
-        loss.require_classes(self.law)
+        loss.require_classes(self.raw)
         return self._losses(loss, y)
 
     def _losses(self, loss: ProperLoss, y: IntArray) -> FloatArray:
@@ -183,11 +189,11 @@ class Level:
                 f"the {loss!s} loss of level {self.name!r} was not summed, and its rows are not at hand. "
                 "Sum the rows again with this loss."
             )
-        return loss.evaluate(self.law, y) if self.fits is None else np.asarray(self.fits.losses(loss, y))
+        return loss.evaluate(self.raw, y) if self.fits is None else np.asarray(self.fits.losses(loss, y))
 
     def __repr__(self) -> str:
         fitted = "" if self.folds is None else f", {self.folds.shape[0]} folds"
-        return f"Level({self.name!r}, {self.law.shape[0]} rows, {n_classes(self.law)} classes{fitted})"
+        return f"Level({self.name!r}, {self.raw.shape[0]} rows, {n_classes(self.raw)} classes{fitted})"
 
 
 @dataclass(frozen=True, eq=False)

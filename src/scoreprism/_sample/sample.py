@@ -24,7 +24,7 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.frames import backend_of, column_names, columns_of, require_aligned, take_rows
 from scoreprism._core.labels import GivenLaw, code_labels, parse_groups, parse_labels, parse_outcomes
-from scoreprism._core.lazy_laws import reorder_columns, take_rows_of_law
+from scoreprism._core.lazy_laws import as_whole_array, reorder_columns, take_rows_of_law
 from scoreprism._core.logits import get_values
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, as_matrix, as_vector, n_classes, narrow_law
 from scoreprism._findings.finding import Finding
@@ -211,7 +211,7 @@ class Sample:
         n = base.n
         sample = replace(
             base,
-            predictions={name: level.law for name, level in zip(laws, parsed, strict=False)},
+            predictions={name: level.raw for name, level in zip(laws, parsed, strict=False)},
             X=X,
             levels=tuple(_make_level(name, source, above, n) for name, source in sources),
             segments={} if segments is None else parse_segments(segments, n),
@@ -291,6 +291,12 @@ class Sample:
     @property
     def prediction(self) -> FloatArray:
         """The probabilities of the only model."""
+        law: FloatArray = as_whole_array(self.predictions[self.name])
+        return law
+
+    @property
+    def scores(self) -> Any:
+        """The same as they came: an array, or scores of several classes that are read by blocks where they are."""
         return self.predictions[self.name]
 
     @property
@@ -399,12 +405,12 @@ class Sample:
         bool
             True if it is infinite.
         """
-        loss.require_classes(self.prediction)
+        loss.require_classes(self.scores)
         return self._has_infinite(loss)
 
     def _has_infinite(self, loss: ProperLoss) -> bool:
         """The same of a loss that is known to be for these classes."""
-        return bool(self.total(np.isinf(loss.evaluate(self.prediction, self.y)).astype(float)) > 0.0)
+        return bool(self.total(np.isinf(loss.evaluate(self.scores, self.y)).astype(float)) > 0.0)
 
     def require_rows(self, what: str) -> None:
         """
@@ -498,7 +504,7 @@ class Sample:
             self,
             _origin=None if origin is None else origin._replace(labels=(origin.labels == code).astype(np.intp)),
             y=(self.y == code).astype(np.intp),
-            predictions={name: as_matrix(law)[:, code] for name, law in self.predictions.items()},
+            predictions={name: as_matrix(as_whole_array(law))[:, code] for name, law in self.predictions.items()},
             classes=np.array([f"not {label}", label], dtype=object),
             levels=tuple(_pick_class(level, code) for level in self.levels),
         )
@@ -535,7 +541,7 @@ class Sample:
         FitRows
             Scores, outcome codes, and weights that sum to the effective number of rows.
         """
-        score, weight = narrow_law(self.prediction), fitting_weights(self.weight)
+        score, weight = narrow_law(self.scores), fitting_weights(self.weight)
         return FitRows(score, self.y, weight, self.k, self.kind, self._origin)
 
     def by_given_row(self, values: NDArray[Any], fill: object = np.nan) -> NDArray[Any]:
@@ -574,7 +580,7 @@ def find_floors(samples: Sequence[Sample], losses: Iterable[ProperLoss], clip: f
     """
     wanted = list(losses)
     for loss in wanted:
-        loss.require_classes(samples[0].prediction)
+        loss.require_classes(samples[0].scores)
     if clip is not None:
         return {}
     infinite = [loss for loss in wanted if any(sample._has_infinite(loss) for sample in samples)]
@@ -586,10 +592,10 @@ def find_floors(samples: Sequence[Sample], losses: Iterable[ProperLoss], clip: f
 
 def warn_of_prediction(sample: Sample, what: str = "y_proba") -> None:
     """Warn if the probabilities of the only model look like labels, or rank the wrong way round."""
-    if is_hard(sample.prediction):
+    if is_hard(sample.scores):
         warn_of_hard_labels(what)
     if sample.classes is not None and sample.y.min() < sample.y.max():
-        score = as_vector(sample.prediction) if sample.k == 2 else sample.prediction
+        score = as_vector(sample.prediction) if sample.k == 2 else sample.scores
         warn_of_reversed_scores(FitRows(score, sample.y, sample.weight, sample.k, sample.kind), sample.classes)
 
 
@@ -610,11 +616,11 @@ def parse_laws(
         values = law.values if order is None else reorder_columns(law.values, order)
         folds = law.folds if law.folds is None or order is None else law.folds[..., order]
         levels.append(Level.of(law.name, values, folds=folds))
-    n = levels[0].law.shape[0]
+    n = levels[0].raw.shape[0]
     clusters = None if groups is None else parse_groups(groups, n)
     sample = Sample(
         outcomes.codes,
-        {laws[0].name: levels[0].law},
+        {laws[0].name: levels[0].raw},
         classes=outcomes.classes,
         weight=None if sample_weight is None else parse_weights(sample_weight, n),
         groups=None if clusters is None else clusters[1],
@@ -833,4 +839,4 @@ def _pick_class(level: Level | FeatureBlock, code: int) -> Level | FeatureBlock:
     if isinstance(level, FeatureBlock):
         return level
     folds = level.folds if level.folds is None or level.folds.ndim == 2 else level.folds[..., code]
-    return level.change(law=as_matrix(level.law)[:, code], folds=folds)
+    return level.change(raw=as_matrix(level.law)[:, code], folds=folds)

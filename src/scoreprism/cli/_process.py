@@ -22,12 +22,16 @@ _LAST_SECOND = 253_402_300_799
 #: Exit codes other than 0.
 GATE, USAGE, BUG, INTERRUPTED, PIPE, TERMINATED = 1, 2, 70, 130, 141, 143
 
-#: Options of other tools, and what they are called here; click itself finds those that are spelled alike.
+#: Options of other tools and arguments of Python, and what they are called here.
 _MEANT = {
     "--group": ("--segment", "--groups"), "--by": ("--segment",), "--cluster": ("--groups",), "--reference": ("--q",),
     "--level": ("--confidence",), "--every": ("--period",), "--partials": ("--sums",), "--key": ("--fold-key",),
-    "--save-partial": ("--save-sums",), "--cv-column": ("--fold-column",),
+    "--save-partial": ("--save-sums",), "--cv-column": ("--fold-column",), "--label": ("--pos-label",),
+    "--sample-weight": ("--weight",), "--random-state": ("--seed",), "--y": ("--target",), "--y-true": ("--target",),
+    "--y-proba": ("--score",), "--x": ("--features",),
 }  # fmt: skip
+#: How alike an option must be to one that does not exist; click itself offers options that mean something else.
+_ALIKE = 0.75
 
 
 class Terminated(BaseException):
@@ -152,9 +156,8 @@ def _explain(error: BaseException) -> tuple[int, str]:
 def _explain_call(error: click.ClickException) -> str:
     """A wrong call, with the command whose help to read."""
     context = getattr(error, "ctx", None)
-    if isinstance(error, click.NoSuchOption) and context is not None and error.option_name in _MEANT:
-        known = {name for option in context.command.params for name in option.opts}
-        meant = " or ".join(name for name in _MEANT[error.option_name] if name in known)
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        meant = " or ".join(_find_meant(error.option_name, context))
         error = click.UsageError(error.message + f" Did you mean {meant}?" * bool(meant), context)
     text = error.format_message().rstrip()
     text = text if text.endswith((".", "?", ")")) else f"{text}."
@@ -164,6 +167,17 @@ def _explain_call(error: click.ClickException) -> str:
     if isinstance(error, click.UsageError) and context is not None:
         text = f"{text} See '{context.command_path} --help'."
     return text
+
+
+def _find_meant(name: str, context: click.Context) -> list[str]:
+    """Options of a command that a name which it does not have may stand for: by meaning, beginning or spelling."""
+    from difflib import get_close_matches
+
+    known = [option for param in context.command.params for option in param.opts if option.startswith("--")]
+    if name.lower() in _MEANT:
+        return [option for option in _MEANT[name.lower()] if option in known]
+    begun = [option for option in known if option.startswith(name) or name.startswith(f"{option}-")]
+    return begun if len(begun) == 1 else get_close_matches(name, known, n=1, cutoff=_ALIKE)
 
 
 def is_debugging() -> bool:

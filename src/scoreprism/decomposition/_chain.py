@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.arrays import namespace, to_host
 from scoreprism._core.checks import parse_choice, parse_clip, refuse, require_rows
-from scoreprism._core.lazy_laws import LazyLaw, read_block
+from scoreprism._core.lazy_laws import ClassScores, LazyLaw, read_block
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, clip_law, freeze, n_classes, unify
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._kernels.term_intervals import FEW_UNITS, FORMS, Ends, Moments, TermInference, WhatIf, steps
@@ -226,7 +226,7 @@ class Chain:
     @property
     def k(self) -> int:
         """Number of classes."""
-        return n_classes(self.levels[0].law)
+        return n_classes(self.levels[0].raw)
 
     def __repr__(self) -> str:
         return f"Chain({' → '.join(self.level_names)}, {self.sample.n_held} rows)"
@@ -293,12 +293,12 @@ class Chain:
         """The terms at one clipping distance."""
         used = self.clip_at(clip)
         losses, extras = used._losses(loss), used._spreads(loss)
-        finite = bool(np.isfinite(losses).all())
-        infinite_rows = [] if finite else used._find_infinite_rows(losses, loss, form)
+        infinite_rows = [] if np.isfinite(losses).all() else used._find_infinite_rows(losses, loss, form)
         if form == "plugin":
             extras = np.concatenate([extras, used._divergences(loss)])
         ends = what_if = None
-        if self.terms[0].role == "reliability" and not self.population and finite:
+        # an infinite loss of the prediction takes nothing from the terms above C
+        if self.terms[0].role == "reliability" and not self.population and np.isfinite(losses[1:]).all():
             ends, what_if, extras = _ends(used, loss, losses, extras)
         moments = used.moments(losses, extras, loss)
         rows = None if self.sample.cells is not None else RowLosses(freeze(losses), freeze(extras), what_if)
@@ -372,7 +372,7 @@ class Chain:
         array of shape (levels, n)
             Losses.
         """
-        loss.require_classes(self.levels[0].law)
+        loss.require_classes(self.levels[0].raw)
         return self._losses(loss)
 
     def _losses(self, loss: ProperLoss) -> FloatArray:
@@ -395,7 +395,7 @@ class Chain:
         array of shape (levels, n)
             Spreads.
         """
-        loss.require_classes(self.levels[0].law)
+        loss.require_classes(self.levels[0].raw)
         return self._spreads(loss)
 
     def _spreads(self, loss: ProperLoss) -> FloatArray:
@@ -422,7 +422,7 @@ class Chain:
         array of shape (levels, n)
             A subtracted term is minus the divergence from the finer to the coarser level.
         """
-        loss.require_classes(self.levels[0].law)
+        loss.require_classes(self.levels[0].raw)
         return self._divergences(loss)
 
     def _divergences(self, loss: ProperLoss) -> FloatArray:
@@ -432,7 +432,7 @@ class Chain:
             for term, (coarse, fine) in zip(self.terms, pairwise(self.levels), strict=False)
         ]
         last = self.levels[-1]
-        return np.stack([*lines, loss.evaluate_entropy(last.law) if last.fits is None else last.fits.entropies(loss)])
+        return np.stack([*lines, loss.evaluate_entropy(last.raw) if last.fits is None else last.fits.entropies(loss)])
 
     def moments(self, losses: FloatArray, extras: FloatArray, loss: ProperLoss) -> Moments:
         """
@@ -549,7 +549,7 @@ class Chain:
         Chain
             Without findings; it cannot be refitted.
         """
-        sample, wide = self.sample, self.levels[0].law.ndim == 2
+        sample, wide = self.sample, self.levels[0].raw.ndim == 2
         mass = np.bincount(sample.y, sample.weight, self.k)
         marginal = mass / mass.sum()
         constant = np.tile(marginal, (sample.n, 1)) if wide else np.full(sample.n, marginal[1])
@@ -567,14 +567,14 @@ _RESOLUTION = (
 
 def bring_together(levels: Sequence[Level]) -> tuple[Level, ...]:
     """Levels in one layout: two columns for all as soon as one has them."""
-    laws = unify([level.law for level in levels])
+    laws = unify([level.raw for level in levels])
     ndim = laws[0].ndim
     unified = []
     for level, law in zip(levels, laws, strict=True):
         folds = level.folds
         if folds is not None and folds.ndim == 2 and ndim == 2:
             folds = np.stack([1.0 - folds, folds], axis=2)
-        unified.append(level if law is level.law and folds is level.folds else level.change(law=law, folds=folds))
+        unified.append(level if law is level.raw and folds is level.folds else level.change(raw=law, folds=folds))
     return tuple(unified)
 
 
@@ -589,11 +589,11 @@ def _parse_levels(levels: Sequence[Level]) -> tuple[Level, ...]:
         refuse("`levels` must hold the prediction and at least one further level", f"{len(levels)}", remedy)
     first = levels[0]
     for level in levels[1:]:
-        require_rows(level.law.shape[0], first.law.shape[0], f"level {level.name!r}", f"level {first.name!r}")
-        if n_classes(level.law) != n_classes(first.law):
+        require_rows(level.raw.shape[0], first.raw.shape[0], f"level {level.name!r}", f"level {first.name!r}")
+        if n_classes(level.raw) != n_classes(first.raw):
             refuse(
                 "all levels must have the same number of classes",
-                f"{n_classes(first.law)} in {first.name!r} and {n_classes(level.law)} in {level.name!r}",
+                f"{n_classes(first.raw)} in {first.name!r} and {n_classes(level.raw)} in {level.name!r}",
                 "Use the same outcome for all levels.",
             )
     if len({level.name for level in levels}) < len(levels):
@@ -620,15 +620,15 @@ def _parse_names(names: Sequence[str] | None, levels: Sequence[Level]) -> tuple[
 def _evaluate_divergence(loss: ProperLoss, of: Level, by: Level) -> FloatArray:
     """d(of, by), the mean over the partitions that either was fitted in."""
     if by.fits is not None:
-        return np.asarray(by.fits.divergences(loss, of.law, of.fits))
+        return np.asarray(by.fits.divergences(loss, of.raw, of.fits))
     if of.fits is not None:
-        return np.asarray(of.fits.divergences_from(loss, by.law))
-    return loss.evaluate_divergence(of.law, by.law)
+        return np.asarray(of.fits.divergences_from(loss, by.raw))
+    return loss.evaluate_divergence(of.raw, by.raw)
 
 
 def _ends(chain: Chain, loss: ProperLoss, losses: FloatArray, extras: FloatArray) -> tuple[Ends, AnyWhatIf, FloatArray]:
     """What the ends of intervals of the reliability need beside moments; and components with the second-order rows."""
-    sample, score, law_of_score = chain.sample, chain.levels[0].law, chain.levels[1].law
+    sample, score, law_of_score = chain.sample, chain.levels[0].raw, chain.levels[1].raw
     fit = chain.levels[1].fits
     second = None if fit is None else fit.second(loss, sample.y, sample.weight, sample.groups)
     if second is not None:
@@ -737,8 +737,13 @@ def _add_floor(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScoreprismWarning)  # the main decomposition has issued these warnings
         twin = again(distance)
-    law = sample.prediction
-    moved = round(sample.total((clip_law(law, distance) != law).reshape(sample.n, -1).any(axis=1)))
+    law = sample.scores
+    if isinstance(law, ClassScores):
+        moves = law.least < np.log(distance)
+        moves |= law.zero
+    else:
+        moves = (clip_law(law, distance) != law).reshape(sample.n, -1).any(axis=1)
+    moved = round(sample.total(moves))
     return replace(result, floored=twin._as_floored(moved))
 
 

@@ -181,14 +181,15 @@ class DecompositionDisplay(CurveDisplay[Any]):
             self.bar_: list[Any] = []
             self.interval_: list[Any] = []
             self.label_: list[Any] = []
+            level, keys = parse_confidence(confidence_level), {}
             if chosen == "waterfall":
-                self._draw_waterfall(axes, inks, parse_confidence(confidence_level), style, cut=cut)
+                self._draw_waterfall(axes, inks, level, style, cut=cut)
             else:
-                self._draw_bars(
-                    axes, inks, parse_confidence(confidence_level), style, [name for name in names if name in shown]
-                )
+                keys = self._draw_bars(axes, inks, level, style, [name for name in names if name in shown])
             start = axes.get_xlim()[0]
             axes.set_xlabel(self._write_unit(confidence_level) + (f", from {start:g}" if start > 0.0 else ""))
+            if keys:
+                draw_legend(axes, inks, list(keys.values()), list(keys))
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         return self
@@ -275,9 +276,11 @@ class DecompositionDisplay(CurveDisplay[Any]):
 
     def _draw_bars(
         self, axes: Canvas, inks: Inks, confidence_level: float, style: dict[str, Any], terms: Sequence[str]
-    ) -> None:
+    ) -> dict[str, Any]:
         """
         Draw one bar per model, with the irreducible part on the left and what recalibration removes on the right.
+
+        What is returned goes into a legend.
 
         A subtracted term goes to the left of zero; the loss is then marked, and is not the right end. A term whose
         estimate is negative, or muted, is hatched; a muted one that may be 0 is not drawn.
@@ -317,8 +320,7 @@ class DecompositionDisplay(CurveDisplay[Any]):
         self._make_room(axes, least)
         from matplotlib.patches import Patch  # not the first bars: a negative term is hatched there
 
-        keys = [name for name in reversed(terms) if name in terms_drawn]
-        draw_legend(axes, inks, [Patch(color=inks.term(name, names)) for name in keys], keys)
+        return {name: Patch(color=inks.term(name, names)) for name in reversed(terms) if name in terms_drawn}
 
     def _write_rows(self) -> list[str]:
         """Names of the bars, with their numbers of rows if these differ."""

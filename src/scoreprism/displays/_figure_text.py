@@ -167,10 +167,11 @@ def _continue(ax: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> tupl
 
 
 def _shift_below(ax: Canvas) -> Any:
-    """Coordinates of the axes, moved down by the height of ticks and a label."""
+    """Coordinates of the axes, moved down by the height of ticks and of the label, which may have several lines."""
     from matplotlib.transforms import ScaledTranslation
 
-    return ax.transAxes + ScaledTranslation(0.0, -_DROP / 72.0, root_figure(ax).dpi_scale_trans)
+    more = ax.get_xlabel().count("\n") * 1.2 * ax.xaxis.label.get_fontsize()
+    return ax.transAxes + ScaledTranslation(0.0, -(_DROP + more) / 72.0, root_figure(ax).dpi_scale_trans)
 
 
 #: Distances of a label from its point, in points; beyond `_FAR` a line connects them.

@@ -51,7 +51,7 @@ _MANY_ROWS = Finding(
 )  # fmt: skip
 #: Models whose grades are shown.
 _MODELS = 3
-#: Where half of the grades are below this, their ends have more decimals.
+#: Where half of the grades are below this, their rates have more decimals.
 _FINE = 0.02
 #: Below this, scores are shown by significant digits.
 _RARE = 0.002
@@ -133,7 +133,7 @@ def _make_diagram(model: Subject) -> Figure:
         scores.tick_params(labelbottom=False)
 
     title = f"Reliability diagram of {model.called}"
-    described = f"{_describe_band(curve)} Above it, the scores of events and of other rows."
+    described = f"{_describe_band(curve)} The histograms above it show the scores of events and of other rows."
     return figure("reliability", title, described, draw, _tabulate_curves([curve]), size=(4.4, 5.2), panels=(1.3, 4.2))
 
 
@@ -227,10 +227,10 @@ def _tabulate_tests(case: Case) -> Table:
         ("statistic", "statistic", "amount"), ("pvalue", "p-value", "pvalue"), ("pvalue_holm", "p (Holm)", "pvalue"),
     ]  # fmt: skip
     has_grouping = any(about == "grouping" for *_, about in tested)
-    grouping = ", or that features add nothing to the score (grouping)" if has_grouping else ""
+    grouping = ", or whether features add nothing to the score (grouping)" if has_grouping else ""
     note = (
-        f"Each tests that outcomes follow the scores (calibration){grouping}. A large p-value does not prove that; "
-        "with many rows a small one says nothing about the size of the problem: see the terms."
+        f"Each tests whether outcomes follow the scores (calibration){grouping}. A large p-value does not prove it; "
+        "with many rows, a small one says nothing about the size of the problem: see the terms."
     )
     return make_table("tests", "Tests", columns, rows, note)
 
@@ -256,10 +256,10 @@ def _tabulate_grades(case: Case, model: Subject, number: int) -> Table:
         rows.append((where, g.rows, g.mean, g.rate, Range(g.low, g.high), agrees))
     middle = grades[len(grades) // 2].most
     rare = middle < _RARE  # scores of many magnitudes: decimals that fit the largest leave nothing of the others
-    fine, kind = "digits" if rare else "number" if middle < _FINE else "short", "digits" if rare else "short"
+    kind = "digits" if rare else "number" if middle < _FINE else "short"
     what = "score" if model.k == 2 else "largest probability"
     columns = [
-        ("score", what, fine), ("rows", "rows", "count"), ("predicted", "predicted", kind),
+        ("score", what, kind), ("rows", "rows", "count"), ("predicted", "predicted", kind),
         ("observed", "observed", kind), ("interval", f"{write_percent(case.level)} interval", kind),
         ("verdict", "prediction", "text"),
     ]  # fmt: skip

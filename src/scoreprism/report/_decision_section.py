@@ -82,7 +82,7 @@ def _make_murphy(case: Case) -> Figure:
     )
     muted = case.first.decompositions[case.loss].muted
     if muted:
-        described += f" Where {enumerate_words(muted)} meet is mostly noise here."
+        described += f" The border between {enumerate_words(muted)} is mostly noise here."
     return figure("murphy", f"At which decisions {name} loses", described, draw, data, size=(4.6, 3.3))
 
 
@@ -95,7 +95,7 @@ def _tabulate_losses(case: Case) -> Table:
     columns = [
         ("model", "model", "text"), ("value", "largest cost", "amount"), ("threshold", "at threshold", "digits"),
         ("bound", "at most, at any threshold", "amount"), ("cdl", "any decision", "amount"),
-        ("cdl_bound", "at most", "amount"),
+        ("cdl_bound", "any decision, at most", "amount"),
     ]  # fmt: skip
     note = (
         f"The bounds hold at all thresholds at once, at {write_percent(case.level)} confidence, if the event rate does "

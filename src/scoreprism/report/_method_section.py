@@ -59,7 +59,7 @@ def make_method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Sect
     if case.binary:
         facts.append(("scores are probabilities of", model.labels[1]))
     facts += list(_flatten(origin.details)) + ([] if case.has_rows else _list_sum_facts(model.sums))
-    facts += [(str(key).replace("_", " "), str(value)) for key, value in settings.items() if value is not None]
+    facts += [(_name_setting(key), str(value)) for key, value in settings.items() if value is not None]
     data = make_table("data", "Data and choices", [("fact", "what", "text"), ("value", "value", "text")], facts)
     blocks: list[Block] = [data, *([] if case.has_rows else [_tabulate_exactness(case)]), *_make_tables(case, model.k)]
     blocks += [Callout(one) for one in case.findings if one.severity == "provenance"]
@@ -71,6 +71,11 @@ def make_method(case: Case, origin: Origin, settings: Mapping[str, Any]) -> Sect
         rows = f"sums over {write_count(model.n)} rows, which were read where they are and never held in memory,"
         origin_note = f"Computed from {rows} {same}, up to rounding: engines add rows in any order."
     return Section("method", SECTIONS["method"], (), (Paragraph(origin_note), *blocks))
+
+
+def _name_setting(key: str) -> str:
+    """A setting as a reader calls it."""
+    return "smallest gain worth a change" if key == "min_gain" else key.replace("_", " ")
 
 
 def _flatten(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -142,7 +147,7 @@ def _make_tables(case: Case, k: int) -> list[Table]:
     whole = len(case.models)
     laws = [
         (None if whole == 1 else "all" if len(names) == whole else ", ".join(names), one.text)
-        for one, names in origins.items()
+        for one, names in sorted(origins.items(), key=lambda line: len(line[1]))  # what holds for all comes last
     ]
     columns: dict[str, tuple[str, tuple[str, ...], Sequence[tuple[str | None, ...]]]] = {
         "formulas": ("Losses", ("loss", "formula", "kind"), formulas),

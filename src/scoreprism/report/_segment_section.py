@@ -179,12 +179,13 @@ def _show(case: Case, name: str, columns: Sequence[SegmentColumn], number: int) 
         if column.found is None:
             continue
         key = f"{number + 1}-{place + 1}"
-        title = f"{name} by {column.title}" if several else f"By {column.title}"
+        by = f"{name} by {column.title}" if several else f"by {column.title}"
+        title = by if several else f"By {column.title}"
         blocks.append(_tabulate_segments(case, column, pvalues, f"segments-{key}", title))
         if column.is_time and len(column.found.decompositions) > 1:
-            blocks += _show_drift(case, Drift.of(column.found, "first"), key, title)
+            blocks += _show_drift(case, Drift.of(column.found, "first"), key, by)
         else:
-            blocks += _make_bars(case, column, f"segments-figure-{key}", title)
+            blocks += _make_bars(case, column, f"segments-figure-{key}", by)
     if columns and case.has_rows and not isinstance(case.cv, (int, np.integer)):
         blocks.append(Callout(Finding("approximated", facts={"folds": 5})))
     return blocks
@@ -221,7 +222,7 @@ def _tabulate_segments(case: Case, column: SegmentColumn, pvalues: Mapping[Any, 
     return make_table(key, title, columns, rows, note)
 
 
-def _make_bars(case: Case, column: SegmentColumn, key: str, title: str) -> list[Block]:
+def _make_bars(case: Case, column: SegmentColumn, key: str, by: str) -> list[Block]:
     """What can be reduced in each segment, as bars."""
     assert column.found is not None  # noqa: S101 - asked for before
     shown = column.found.floored or column.found
@@ -231,11 +232,11 @@ def _make_bars(case: Case, column: SegmentColumn, key: str, title: str) -> list[
     described = (
         f"The reducible parts of the {case.loss} loss in {plural(len(shown), 'segment')}, each with its own maps."
     )
-    title = write_title(f"What could be removed: {title}", find_mark(shown.decompositions))
+    title = write_title(f"What could be removed: {by}", find_mark(shown.decompositions))
     return [figure(key, title, described, draw, size=(4.7, 1.4 + 0.34 * len(shown)))]
 
 
-def _show_drift(case: Case, drift: Drift, key: str, title: str) -> list[Block]:
+def _show_drift(case: Case, drift: Drift, key: str, by: str) -> list[Block]:
     """Changes from period to period, and what they say; at the floor, where the loss of some is infinite."""
     drift = drift.floored or drift
     mark = find_mark(drift.periods.decompositions)
@@ -250,7 +251,7 @@ def _show_drift(case: Case, drift: Drift, key: str, title: str) -> list[Block]:
     note = f"Change of each term with its {write_percent(case.level)} interval, each by itself."
     heading = write_title(f"Changes of the terms of the {case.loss} loss", mark)
     table = make_table(f"drift-{key}", heading, columns, rows, note)
-    return [_make_drift_figure(case, drift, table, key, title, mark), Callout(_find_change(drift))]
+    return [_make_drift_figure(case, drift, table, key, by, mark), Callout(_find_change(drift))]
 
 
 def _find_change(drift: Drift) -> Finding:
@@ -262,7 +263,7 @@ def _find_change(drift: Drift) -> Finding:
     return Finding("changed", term=term, n=len(drift.pairs), facts=facts)
 
 
-def _make_drift_figure(case: Case, drift: Drift, changes: Table, key: str, title: str, mark: str) -> Figure | Table:
+def _make_drift_figure(case: Case, drift: Drift, changes: Table, key: str, by: str, mark: str) -> Figure | Table:
     """Terms over time, as lines, and their changes behind it; these alone where a loss is infinite."""
     if not all(math.isfinite(d.risk) for d in drift.periods.decompositions.values()):
         return changes
@@ -270,7 +271,7 @@ def _make_drift_figure(case: Case, drift: Drift, changes: Table, key: str, title
     count = plural(len(drift.periods.decompositions), "period")
     described = f"The {case.loss} loss and its terms in {count}, with {write_percent(case.level)} intervals."
     size = (6.4, 1.0 + 1.5 * (1 + len(drift.names)))
-    heading = write_title(f"The terms over time: {title[:1].lower()}{title[1:]}", mark)
+    heading = write_title(f"The terms over time: {by}", mark)
     return figure(f"drift-figure-{key}", heading, described, draw, changes, size=size)
 
 

@@ -128,8 +128,11 @@ def _make_waterfall(case: Case) -> Figure | None:
 def _describe_term(result: Decomposition, term: str, level: float) -> str:
     """An estimate and its share; where it is muted, the bound that is known."""
     if term not in result.muted:
-        share = f" ({write_share(result.terms[term] / result.risk)})" if result.risk > 0.0 else ""
-        return f"{write_amount(result.terms[term])}{share}"
+        value = result.terms[term]
+        if value < 0.0:
+            return f"0 (estimate {write_amount(value)})"
+        share = f" ({write_share(value / result.risk)})" if result.risk > 0.0 else ""
+        return f"{write_amount(value)}{share}"
     known = result._known(term, level)
     return f"at least {write_amount(known.low)}" if math.isfinite(known.low) else f"at most {write_amount(known.high)}"
 
