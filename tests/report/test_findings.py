@@ -144,6 +144,11 @@ EXAMPLES: dict[str, list[Finding]] = {
         Finding("file_suspect", subject="scores.csv", facts={"reason": "the last line has no end"}),
         Finding("law_fitted", level=1, facts={"laws": ["C = P(Y | S)"], "shares": {"platt": 0.6, "tree": 0.4}, "folds": 5, "times": 20}),
         Finding("law_given", facts={"laws": ["Q"]}),
+        Finding("computed_on", facts={"library": "torch", "device": "cuda:0", "dtype": "float32", "moved": []}),
+        Finding(
+            "computed_on",
+            facts={"library": "torch", "device": "cuda:0", "dtype": "float32", "moved": ["shifts", "test"]},
+        ),
         Finding("candidates_left_out", facts={"maps": ["shifts", "boosting"]}),
         Finding("clipped", value=1e-6),
         Finding("unclipped_levels", subject="Q"),

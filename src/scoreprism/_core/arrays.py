@@ -103,9 +103,9 @@ def take(array: Any, rows: slice | NDArray[Any]) -> Any:
     return namespace(array).take(array, like(rows.astype(np.int64), array), axis=0)
 
 
-def describe_place(array: Any) -> str:
-    """Where an array lives and what it holds, such as "torch on cuda:0, float32"."""
-    library = type(array).__module__.partition(".")[0]
-    dtype = str(array.dtype).rpartition(".")[2]
-    device = getattr(array, "device", "cpu")
-    return f"{library} on {device}, {dtype}" if library != "numpy" else dtype
+def describe_place(array: Any) -> dict[str, str]:
+    """The library of an array, the device where it lives, and the type of its numbers, in words."""
+    root = type(array).__module__.partition(".")[0]
+    library = {"jaxlib": "jax", "array_api_strict": "array-api-strict"}.get(root, root)
+    device = str(getattr(array, "device", "cpu"))
+    return {"library": library, "device": device, "dtype": str(array.dtype).rpartition(".")[2]}

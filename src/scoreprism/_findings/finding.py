@@ -153,6 +153,7 @@ KINDS: dict[str, Kind] = {
     # where numbers come from
     "law_fitted": _PROVENANCE,
     "law_given": _PROVENANCE,
+    "computed_on": _PROVENANCE,
     "candidates_left_out": _PROVENANCE,
     "clipped": _PROVENANCE,
     "unclipped_levels": _PROVENANCE,

@@ -1123,6 +1123,16 @@ def _candidates_left_out(f: Finding) -> str:
     return f"{_start(_list_names(f.facts['maps']))} are left out: they are fitted only in random folds of the rows."
 
 
+def _computed_on(f: Finding) -> str:
+    where = f"Computed with {f.facts['library']} on {f.facts['device']}, from scores in {f.facts['dtype']}"
+    parts = {"shifts": "local shifts", "levels": "levels above C", "test": "the test of calibration"}
+    moved = [parts[part] for part in f.facts["moved"]]
+    if not moved:
+        return f"{where}."
+    were = "was" if moved == [parts["test"]] else "were"
+    return f"{where}; {enumerate_words(moved)} {were} computed by numpy, from rows that were copied in blocks."
+
+
 def _from_sums(f: Finding) -> str:
     return f"Computed from sums over {_count(f, 'distinct score' if f.facts.get('exact') else 'cell')}."
 
@@ -1336,6 +1346,7 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "file_suspect": _file_suspect,
     "law_fitted": _law_fitted,
     "law_given": _law_given,
+    "computed_on": _computed_on,
     "candidates_left_out": _candidates_left_out,
     "clipped": "Probabilities are clipped to at least {value:g}.",
     "unclipped_levels": "{subject} is used as it was summed: only S and C are kept away from 0 and 1.",

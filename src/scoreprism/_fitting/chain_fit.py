@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import namespace, to_host
+from scoreprism._core.arrays import describe_place, namespace, to_host
 from scoreprism._core.checks import parse_choice, parse_count, parse_law, parse_random_state, refuse, require_jobs
 from scoreprism._core.frames import column_names, require_aligned
 from scoreprism._core.labels import GivenLaw
-from scoreprism._core.lazy_laws import LazyLaw
+from scoreprism._core.lazy_laws import ClassScores, LazyLaw
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray, n_classes
 from scoreprism._findings.finding import Finding, announce
 from scoreprism._fitting.calibration_check import CalibrationCheck
@@ -233,8 +233,19 @@ class ChainFit:
         if self.mixture is None:
             return Chain.of(self.sample, (score, law, *levels))
         unlikely = find_unlikely(fitted.law)
-        findings = (*self.findings, *self.find_origins(), *expect_surprises(self.sample.total(unlikely)))
+        findings = (
+            *self.findings, *self.find_origins(), *self._find_place(), *expect_surprises(self.sample.total(unlikely)),
+        )  # fmt: skip
         return Chain.of(self.sample, (score, law, *levels), findings=findings, fit=self)
+
+    def _find_place(self) -> list[Finding]:
+        """With which library and on which device scores were read by blocks, and what was computed elsewhere."""
+        scores = self.rows.score
+        if not isinstance(scores, ClassScores) or isinstance(scores.place, np.ndarray):
+            return []
+        moved = ["shifts"] if any(isinstance(one, Refinement) for one in self.maps) else []
+        moved += [*(["levels"] if self.levels else []), *(["test"] if self.sample.groups is None else [])]
+        return [Finding("computed_on", facts={**describe_place(scores.place), "moved": moved})]
 
     # ── fitting again ───────────────────────────────────────────────────────────────────────────────
 

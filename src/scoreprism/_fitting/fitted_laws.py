@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import DEVICE_BLOCK, like, namespace, to_host
+from scoreprism._core.arrays import DEVICE_BLOCK, is_foreign, like, namespace, to_host
 from scoreprism._core.lazy_laws import LazyLaw, MeanLaw, read_block, take_rows_of_law
 from scoreprism._core.numerics import FINEST_EDGE, clipped_sigmoid, log_odds, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
@@ -346,9 +346,9 @@ class RowFits(_PartFits):
             found = nearest_products(curved, home, weights, points, near, clusters)
         else:
             width = 1 if score.ndim == 1 else score.shape[1]
-            if isinstance(score, LazyLaw) and not isinstance(score.place, np.ndarray) and loss.takes_any_array:
+            laws = [part.law for part in self.parts]
+            if loss.takes_any_array and all(isinstance(law, LazyLaw) and is_foreign(law.place) for law in laws):
                 floor = 0.5 / max(near, 2.0)
-                laws = [part.law for part in self.parts]
                 found = leaf_products_in_place(laws, loss, y, floor, tested, home, weights, leaf, clusters)
                 return None if found is None else found.spread_out(tested, n)
             found = leaf_products([partial(curve, part) for part in self.parts], home, weights, leaf, clusters, width)

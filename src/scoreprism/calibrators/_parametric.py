@@ -286,7 +286,7 @@ def _make_block_derivatives(logs: ScoreFeatures, codes: IntArray, weight: FloatA
 
 def _is_separated(logs: ScoreFeatures, codes: IntArray) -> bool:
     """As `_has_no_optimum`, but for ties: whether the largest score is always that of the class that occurred."""
-    for rows in (slice(0, 1024), *logs.blocks()):
+    for rows in (slice(0, min(1024, codes.size)), *logs.blocks()):
         z = logs.read(rows)
         xp = namespace(z)
         if bool(xp.any(pick(z, like(codes[rows], z)) < xp.max(z, axis=1))):

@@ -1,0 +1,261 @@
+"""Scores of several classes in arrays of other libraries, in low precision, and in blocks: the numbers of numpy."""
+
+import importlib.util
+import warnings
+
+import numpy as np
+import pytest
+
+from scoreprism import Chain, Level, Logits, Sample, compare, decompose, decompose_by, evaluate, make_report
+from scoreprism.calibrators import CALIBRATORS, get_calibrator
+from scoreprism.exceptions import InfiniteLossWarning, InputError, LabelError
+from scoreprism.losses import LOSSES
+
+xs = pytest.importorskip("array_api_strict")
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+LIBRARIES = ["array-api-strict", *(["torch"] if HAS_TORCH else [])]
+#: Losses that have a form for several classes, and calibrators that read scores by blocks.
+SEVERAL = [name for name, loss in LOSSES.items() if not loss().binary_only]
+BY_BLOCK = [name for name in CALIBRATORS if get_calibrator(name).reads_blocks]
+#: What double precision and single precision must agree with numpy to, over the loss (issue "Many classes").
+DOUBLE, SINGLE = 1e-9, 1e-5
+
+
+def put(library, values, dtype="float64"):
+    """An array of a library."""
+    if library == "array-api-strict":
+        return xs.asarray(np.ascontiguousarray(values), dtype=getattr(xs, dtype))
+    import torch
+
+    return torch.asarray(np.ascontiguousarray(values), dtype=getattr(torch, dtype))
+
+
+def draw(n, k, seed=0):
+    """Logits that are too bold, and outcomes in which every class occurs."""
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(n, k))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    y[:k] = np.arange(k)
+    return 1.3 * z, y
+
+
+def gap_of(a, b):
+    """The largest difference of terms and of the ends of the interval of the reliability, over the loss."""
+    own, other = a.interval("reliability"), b.interval("reliability")
+    gaps = [abs(a.terms[term] - b.terms[term]) for term in a.terms]
+    return max(*gaps, abs(own.low - other.low), abs(own.high - other.high)) / a.risk
+
+
+@pytest.fixture(scope="module")
+def few():
+    return draw(300, 4)
+
+
+@pytest.fixture(scope="module")
+def many():
+    return draw(450, 25)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("size", ["few", "many"])
+def test_decompositions_of_other_arrays_are_those_of_numpy(library, size, request):
+    z, y = request.getfixturevalue(size)
+    base, other = decompose(y, Logits(z)), decompose(y, Logits(put(library, z)))
+    for loss in SEVERAL:
+        for form in ("debiased", "difference", "plugin"):
+            assert gap_of(base.chain.decompose(loss, form), other.chain.decompose(loss, form)) < DOUBLE, (loss, form)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("size", ["few", "many"])
+def test_single_precision_keeps_five_digits_of_the_loss(library, size, request):
+    z, y = request.getfixturevalue(size)
+    base, other = decompose(y, Logits(z)), decompose(y, Logits(put(library, z, "float32")))
+    for loss in SEVERAL:
+        assert gap_of(base.chain.decompose(loss), other.chain.decompose(loss)) < SINGLE, loss
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("options", ["weights", "groups", "split", "features", "clip"])
+def test_options_hold_for_other_arrays(library, options, many):
+    z, y = many
+    n, rng = y.size, np.random.default_rng(1)
+    split = Logits(z[::-1].copy()), y[::-1].copy()
+    # a calibration split of the same rows is double use, which is not what is tried here
+    chosen = {
+        "weights": {"sample_weight": rng.integers(0, 3, n)},
+        "groups": {"groups": np.arange(n) // 2},
+        "split": {"calibration": split},
+        "features": {"X": rng.normal(size=(n, 2)), "reference": "calibrated"},
+        "clip": {"clip": 1e-3},
+    }[options]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        base, other = decompose(y, Logits(z), **chosen), decompose(y, Logits(put(library, z)), **chosen)
+    assert gap_of(base, other) < DOUBLE
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", ["logit", "probability"])
+@pytest.mark.parametrize("name", BY_BLOCK)
+def test_calibrators_fit_and_calibrate_where_the_array_is(name, kind, library, few):
+    z, y = few
+    scores = z if kind == "logit" else np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    expected = get_calibrator(name, kind=kind).fit(scores, y)
+    found = get_calibrator(name, kind=kind).fit(put(library, scores), y)
+    law = found.calibrate(put(library, scores))
+    assert type(law) is type(put(library, scores))
+    np.testing.assert_allclose(np.asarray(law), expected.calibrate(scores), atol=1e-9)
+    np.testing.assert_array_equal(found.predict(put(library, scores)), expected.predict(scores))
+    np.testing.assert_allclose(found.calibrate(scores), expected.calibrate(scores), atol=1e-9)
+    np.testing.assert_allclose(found.provenance_.ranges, expected.provenance_.ranges)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_losses_of_other_arrays(library):
+    rng = np.random.default_rng(2)
+    p, q, y = rng.dirichlet(np.ones(5), 50), rng.dirichlet(np.ones(5), 50), rng.integers(5, size=50)
+    p[:2], q[:1] = [1, 0, 0, 0, 0], [1, 0, 0, 0, 0]
+    for name in SEVERAL:
+        loss, a, b = LOSSES[name](), put(library, p), put(library, q)
+        np.testing.assert_allclose(loss.loss(a, y), loss.loss(p, y), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(loss.entropy(b), loss.entropy(q), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(loss.divergence(a, b), loss.divergence(p, q), rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_losses_of_all_outcomes_are_those_of_each(name):
+    loss, p = LOSSES[name](), np.random.default_rng(3).dirichlet(np.ones(6), 40)
+    each = np.stack([loss.evaluate(p, np.full(40, outcome)) for outcome in range(6)], axis=1)
+    np.testing.assert_allclose(loss.evaluate_each(p), each, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_result_says_where_it_was_computed(library, few):
+    z, y = few
+    text = str(decompose(y, Logits(put(library, z, "float32"))))
+    assert f"Computed with {library} on" in text
+    assert "from scores in float32" in text
+    assert "Computed with" not in str(decompose(y, Logits(z)))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_everything_else_sees_an_array(library, few):
+    z, y = few
+    scores = Logits(put(library, z))
+    assert evaluate(y, scores).to_frame().shape == evaluate(y, Logits(z)).to_frame().shape
+    assert (
+        make_report(y, scores, sections=["verdict"]).headline
+        == make_report(y, Logits(z), sections=["verdict"]).headline
+    )
+    sample = Sample.of(y, scores)
+    np.testing.assert_allclose(sample.top_label().prediction, Sample.of(y, Logits(z)).top_label().prediction)
+    np.testing.assert_allclose(sample.one_vs_rest(2).prediction, Sample.of(y, Logits(z)).one_vs_rest(2).prediction)
+    segments = decompose_by(y, scores, segments=y % 2).to_frame()
+    expected = decompose_by(y, Logits(z), segments=y % 2).to_frame()
+    np.testing.assert_allclose(segments["reliability"], expected["reliability"], atol=1e-9)
+    law = np.asarray(decompose(y, scores).chain.levels[1].law)
+    np.testing.assert_allclose(law, decompose(y, Logits(z)).chain.levels[1].law, atol=1e-9)
+    chain = Chain(y, [Level("S", scores), Level("C", law)])
+    assert chain.decompose("brier").terms == pytest.approx(
+        decompose(y, Logits(z)).chain.decompose("brier", "difference").terms, abs=0.02
+    )
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_scores_of_two_libraries_are_compared(library, many):
+    z, y = many
+    mixed = compare(y, {"a": Logits(z), "b": Logits(put(library, 0.7 * z))}).to_frame()
+    plain = compare(y, {"a": Logits(z), "b": Logits(0.7 * z)}).to_frame()
+    numbers = [name for name in plain.columns if plain[name].dtype.is_numeric()]
+    np.testing.assert_allclose(mixed.select(numbers).to_numpy(), plain.select(numbers).to_numpy(), atol=1e-9)
+
+
+def test_large_arrays_of_low_precision_are_read_by_blocks(monkeypatch, many):
+    from scoreprism._core import checks
+
+    z, y = many
+    monkeypatch.setattr(checks, "_MANY_NUMBERS", 1)
+    narrow = z.astype(np.float32)
+    found, base = decompose(y, Logits(narrow)), decompose(y, Logits(narrow.astype(np.float64)))
+    assert gap_of(base, found) < SINGLE
+    law = np.exp(narrow) / np.exp(narrow).sum(axis=1, keepdims=True)
+    assert gap_of(base, decompose(y, law)) < SINGLE
+
+
+def test_laws_that_are_not_kept_are_those_that_are(monkeypatch, many):
+    from scoreprism._fitting import model_laws
+
+    z, y = many
+    kept = decompose(y, Logits(z))
+    monkeypatch.setattr(model_laws, "_KEPT", 0)
+    again = decompose(y, Logits(z))
+    for loss in SEVERAL:
+        assert gap_of(kept.chain.decompose(loss), again.chain.decompose(loss)) < 1e-12
+
+
+# ── odd inputs ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="half precision is torch's")
+def test_half_precision_with_impossible_classes(few):
+    import torch
+
+    z, y = few
+    z = z.copy()
+    z[:40, 0] = -np.inf
+    y = np.where((np.arange(y.size) < 40) & (y == 0), 1, y)
+    half = torch.asarray(z, dtype=torch.float16)
+    exact = decompose(y, Logits(half.double().numpy()))
+    assert gap_of(exact, decompose(y, Logits(half))) < SINGLE
+    y[0] = 0  # what had probability 0 came true
+    with pytest.warns(InfiniteLossWarning):
+        assert decompose(y, Logits(half)).risk == np.inf
+    assert np.isfinite(decompose(y, Logits(half), loss="brier").risk)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="gradients are torch's")
+def test_tensors_with_gradients_and_labels_in_tensors(few):
+    import torch
+
+    z, y = few
+    found = decompose(torch.asarray(y), Logits(torch.asarray(z).requires_grad_()))
+    assert found.terms == pytest.approx(decompose(y, Logits(z)).terms, abs=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_two_classes_and_vectors_in_other_arrays(library, few):
+    z, y = few
+    y = (y == 1).astype(int)
+    two = decompose(y, Logits(put(library, z[:, :2]))).terms
+    assert two == pytest.approx(decompose(y, Logits(z[:, :2])).terms, abs=1e-12)
+    one = decompose(y, Logits(put(library, z[:, 1]))).terms
+    assert one == pytest.approx(decompose(y, Logits(z[:, 1])).terms, abs=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_classes_that_are_rare_or_absent(library, few):
+    z, y = few
+    y = np.where(y == 3, 0, y)
+    absent = decompose(y, Logits(put(library, z)), classes=[0, 1, 2, 3])
+    assert gap_of(decompose(y, Logits(z), classes=[0, 1, 2, 3]), absent) < DOUBLE
+    y[0] = 3  # missing from the training part of one fold
+    assert gap_of(decompose(y, Logits(z)), decompose(y, Logits(put(library, z)))) < DOUBLE
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_is_refused(library, few):
+    z, y = few
+    with pytest.raises(LabelError, match="at most as many labels as the probabilities have classes"):
+        decompose(np.where(np.arange(y.size) == 3, 7, y), Logits(put(library, z)))
+    with pytest.raises(InputError, match="If these are logits"):
+        decompose(y, put(library, z))
+    with pytest.raises(InputError, match="the same number of rows"):
+        decompose(y[1:], Logits(put(library, z)))
+    for wrong in (np.nan, np.inf):
+        z_wrong = z.copy()
+        z_wrong[5, 2] = wrong
+        with pytest.raises(InputError, match=r"must be numbers or −∞.* in row 5 \(1 of 300 rows\)"):
+            decompose(y, Logits(put(library, z_wrong)))
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        get_calibrator("temperature", kind="logit").fit(put(library, z), y).calibrate(put(library, z[:, :3]))
