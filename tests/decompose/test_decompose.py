@@ -549,7 +549,7 @@ MESSAGES = {
     "reference": (
         {"X": np.zeros((100, 1)), "reference": 3},
         (
-            "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, interactions, boosting, or a classifier with "
+            "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, interactions, boosting, probe, neighbours, or a classifier with "
             "fit and predict_proba; got 3. For example 'auto'."
         ),
     ),
@@ -1041,7 +1041,7 @@ def test_a_reference_that_is_none_is_shown_by_eighty_characters():
     with pytest.raises(InputError) as caught:
         decompose(y, s, X, reference=[0] * 50)
     assert str(caught.value) == (
-        "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, interactions, boosting, or a classifier with "
+        "reference must be one of auto, calibrated, logistic, polynomial, offset-boosting, interactions, boosting, probe, neighbours, or a classifier with "
         f"fit and predict_proba; got [{'0, ' * 26}0. For example 'auto'."
     )
 

@@ -199,7 +199,7 @@ def fit_softmax(problem: SoftmaxProblem, near: SoftmaxFit | None = None, *, tigh
 def _descend_newton(problem: SoftmaxProblem, near: SoftmaxFit | None) -> SoftmaxFit:
     """Newton's method, steps halved until they lower the loss."""
     theta, factor = (problem.start, None) if near is None else near
-    flat, rounding = (_FLAT_SINGLE, 1e-9) if problem.is_single else (_FLAT, 1e-13)
+    flat, rounding = (_FLAT_SINGLE, 1e-7) if problem.is_single else (_FLAT, 1e-13)
     value, slope = problem.evaluate(theta)
     borrowed = 0 if factor is None else _BORROWED
     for step_number in range(_MOST):
