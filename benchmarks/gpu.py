@@ -188,9 +188,9 @@ def main() -> None:
     device = find_torch_device()
     card = torch.cuda.get_device_name() if device == "cuda" else "no GPU"
     print(f"{card}, torch {torch.__version__}, numpy {np.__version__}")
-    compare_numbers(device)
-    time_maps(device, 5_000 if quick else 50_000)
     time_decompositions(device, 10**6 if quick else 10**9)
+    time_maps(device, 5_000 if quick else 50_000)
+    compare_numbers(device)
 
 
 if __name__ == "__main__":
