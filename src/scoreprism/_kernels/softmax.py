@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.arrays import like, namespace, to_host
+from scoreprism._core.arrays import is_foreign, like, namespace, to_host
 from scoreprism._core.numerics import TINY, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, one_hot_like, pick
 from scoreprism._core.workers import limit_threads
@@ -69,7 +69,10 @@ class SoftmaxProblem:
 
     @property
     def is_small(self) -> bool:
-        """Whether threads would cost more than they gain."""
+        """Whether threads of the processor would cost more than they gain; a device does the products of its arrays."""
+        scores = getattr(self.design, "scores", None)
+        if scores is not None and is_foreign(scores.place):
+            return True
         return int(self.design.size) * (1 if self.diagonal else self.start.shape[1]) < _WORTH_THREADS
 
     def _visit(self, theta: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray, float]]:
