@@ -1,0 +1,8 @@
+"""Is a score still calibrated? Evidence that may be looked at every day."""
+
+from __future__ import annotations
+
+from scoreprism.monitoring._alarm import Alarm
+from scoreprism.monitoring._monitor import CalibrationMonitor
+
+__all__ = ["Alarm", "CalibrationMonitor"]
