@@ -297,4 +297,6 @@ def _maximise(
     spread = np.maximum(counts.squares - counts.rows * counts.rate**2, 0.0)
     u = np.expm1(moves)
     bent = (u / np.minimum(1.0, 1.0 + u)) ** 2  # at least the curvature of log(1 + s·u) for every s
-    return np.asarray(theta), np.asarray((most + 0.5 * bent * spread).sum(axis=-1) + np.maximum(gap, 0.0))
+    return np.asarray(theta, dtype=np.float64), np.asarray(
+        (most + 0.5 * bent * spread).sum(axis=-1) + np.maximum(gap, 0.0)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
@@ -237,35 +237,18 @@ class CalibrationMonitor(Result):
     def _count(self, name: str | int, lines: dict[StreamKey, ScoredRows], *, extend: bool, replace: bool) -> None:
         """Count the rows of one period, once."""
         digest = digest_rows(lines)
-        past = {one.name: one for restart in self._restarts for one in restart.periods}
-        if name in past and digest in past[name].parts:
-            return
-        if past and sort_key(name) <= max(map(sort_key, past)):
-            rule = "periods must come after the last restart"
-            refuse(rule, f"{write_plain(name)}", "Rows from before it are no longer kept.")
-        names = [one.name for one in self._periods]
+        names = self.periods
         place = names.index(name) if name in names else len(names)
         known = self._periods[place] if place < len(names) else None
-        if known is not None and digest in known.parts and not replace:
+        past = {one.name: one.parts for restart in self._restarts for one in restart.periods}
+        if digest in past.get(name, ()) or (known is not None and digest in known.parts and not replace):
             return
-        if known is None and replace:
-            refuse(
-                "`replace` must name a period that was counted", write_plain(name), f"There are {abbreviate(names)}."
-            )
-        if known is None and names and sort_key(name) <= sort_key(names[-1]):
-            rule = "periods must come in order of time"
-            remedy = "Give late outcomes to the period in which they became known."
-            refuse(rule, f"{write_plain(name)} after {write_plain(names[-1])}", remedy)
-        if known is not None and not replace and not (extend and place == len(names) - 1):
-            rule = "a period must not be counted twice"
-            remedy = "Pass `replace`=True for corrected rows" + (
-                ", `extend`=True for further rows." if place == len(names) - 1 else "."
-            )
-            refuse(rule, f"other rows of {write_plain(name)}", remedy)
+        self._require_order(name, past)
+        self._require_new(name, known, extend=extend, replace=replace)
+        is_added = known is not None and extend
         rows = int(lines[next(iter(lines))].rows.sum())
-        parts = (digest,) if known is None or replace else (*known.parts, digest)
-        total = rows if known is None or replace else known.rows + rows
-        record = Period(name, parts, total)
+        before = known if is_added else None
+        record = Period(name, (*(before.parts if before else ()), digest), rows + (before.rows if before else 0))
         self._periods = (*self._periods[:place], record, *self._periods[place + 1 :])
         for key, rows_of_key in lines.items():
             if key not in self._streams:
@@ -274,10 +257,33 @@ class CalibrationMonitor(Result):
             sums = PeriodSums.empty(stream.alternatives.bins)
             if key in lines:
                 sums = PeriodSums.of(lines[key], stream.alternatives)
-            if known is not None and extend:
+            if is_added and place < len(stream.sums):
                 sums = stream.sums[place] + sums
             all_sums = (*stream.sums[:place], sums, *stream.sums[place + 1 :])
             self._streams[key] = replace_field(stream, sums=all_sums)
+
+    def _require_order(self, name: str | int, past: Mapping[str | int, object]) -> None:
+        """Refuse a new period that is not later than all others."""
+        if past and sort_key(name) <= max(map(sort_key, past)):
+            rule = "periods must come after the last restart"
+            refuse(rule, write_plain(name), "Rows from before it are no longer kept.")
+        if name not in self.periods and self._periods and sort_key(name) <= sort_key(self.periods[-1]):
+            got = f"{write_plain(name)} after {write_plain(self.periods[-1])}"
+            remedy = "Give late outcomes to the period in which they became known."
+            refuse("periods must come in order of time", got, remedy)
+
+    def _require_new(self, name: str | int, known: Period | None, *, extend: bool, replace: bool) -> None:
+        """Refuse other rows of a known period, unless they extend or replace it."""
+        if known is None and replace:
+            known_names = abbreviate(map(write_plain, self.periods)) or "none"
+            remedy = f"There are {known_names}." if self._periods else "There is none yet."
+            refuse("`replace` must name a period that was counted", write_plain(name), remedy)
+        is_last = bool(self._periods) and name == self.periods[-1]
+        if known is None or replace or (extend and is_last):
+            return
+        remedy = "Pass `replace`=True for corrected rows"
+        remedy += ", `extend`=True for further rows." if is_last else "."
+        refuse("a period must not be counted twice", f"other rows of {write_plain(name)}", remedy)
 
     def _open_stream(self, lines: ScoredRows, key: StreamKey, past: int) -> Stream:
         """A stream that has no rows in the periods before."""
