@@ -150,11 +150,11 @@ def write_pages(app: Sphinx) -> None:
         own[package] = [path for path in names if path.startswith(f"scoreprism.{package}.")]
     for package, paths in own.items():
         if package:
-            hidden = "".join(f"   {path}\n" for path in paths)
+            hidden = "".join(f"   {path.rpartition('.')[2]} <{path}>\n" for path in paths)
             pages[f"scoreprism.{package}"] += f".. toctree::\n   :hidden:\n\n{hidden}"
     pages["top"] = _title("scoreprism") + ".. py:module:: scoreprism\n\n.. py:currentmodule:: None\n\n" + inspect.getdoc(scoreprism) + "\n\n"
     pages["top"] += _write_lists({path: names[path] for path in own[""]})
-    pages["top"] += ".. toctree::\n   :hidden:\n\n" + "".join(f"   {path}\n" for path in own[""])
+    pages["top"] += ".. toctree::\n   :hidden:\n\n" + "".join(f"   {path.rpartition('.')[2]} <{path}>\n" for path in own[""])
     for name, text in pages.items():
         path = folder / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -78,7 +78,7 @@ class Run(SphinxDirective):
     has_content = True
     option_spec: ClassVar = {
         "head": directives.nonnegative_int,  # show the first lines of the output only
-        "exit": directives.nonnegative_int,  # the exit status that is expected
+        "exit": directives.nonnegative_int,  # the exit status that is expected of the last command
         "figure": directives.unchanged,  # show the figure that is open afterwards; these words stand for it
         "hide": directives.flag,  # do not show the code
     }
@@ -96,9 +96,10 @@ class Run(SphinxDirective):
 
     def _show_shell(self, text: str, folder: Path) -> list[nodes.Node]:
         shown = []
-        for line in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        lines = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+        for place, line in enumerate(lines, 1):
             said, status = _run_shell(line.strip(), folder)
-            if status != self.options.get("exit", 0):
+            if status != (self.options.get("exit", 0) if place == len(lines) else 0):
                 raise RuntimeError(f"exit status {status}:\n{said}")
             shown.append(f"$ {line.strip()}\n{self._cut(said)}")
         return [_show_code("".join(shown).rstrip(), "console")]
