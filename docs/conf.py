@@ -64,6 +64,7 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": ["gallery", "tutorials"],
     "gallery_dirs": ["auto_gallery", "auto_tutorials"],
+    "subsection_order": "gallery_order.order_sections",
     "filename_pattern": r"[\\/]plot_",
     "within_subsection_order": FileNameSortKey,
     "image_scrapers": (scrape,),
