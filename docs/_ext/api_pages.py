@@ -116,11 +116,18 @@ def _describe_row(row: Any) -> str:
 
 
 def _write_package(package: str, names: dict[str, Any]) -> str:
-    """The page of a package: what it is for, and what is in it."""
-    module = importlib.import_module(f"scoreprism.{package}")
-    text = _title(f"scoreprism.{package}") + f".. py:module:: scoreprism.{package}\n\n"
-    text += f".. py:currentmodule:: None\n\n{inspect.getdoc(module)}\n\n"
-    return text + _write_lists({_path_of(package, name, names): getattr(module, name) for name in module.__all__})
+    """The page of a package, or of the top: what it is for, and what is in it."""
+    path = f"scoreprism.{package}".rstrip(".")
+    module = importlib.import_module(path)
+    members = [_path_of(package, name, names) for name in module.__all__ if name != "__version__"]
+    text = _title(path) + f".. py:module:: {path}\n\n.. py:currentmodule:: None\n\n{inspect.getdoc(module)}\n\n"
+    return text + _write_lists({member: names[member] for member in members})
+
+
+def _write_contents(paths: list[str]) -> str:
+    """Links from a page to those below it, for the navigation."""
+    lines = "".join(f"   {path.rpartition('.')[2]} <{path}>\n" for path in paths)
+    return f".. toctree::\n   :hidden:\n\n{lines}"
 
 
 def _write_lists(members: dict[str, Any]) -> str:
@@ -144,17 +151,10 @@ def write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir, PLACE)
     folder.mkdir(parents=True, exist_ok=True)
     pages = {path: _write_page(path, thing) for path, thing in names.items()}
-    own: dict[str, list[str]] = {"": [path for path in names if path.count(".") == 1]}
+    pages["top"] = _write_package("", names) + _write_contents([path for path in names if path.count(".") == 1])
     for package in PACKAGES:
-        pages[f"scoreprism.{package}"] = _write_package(package, names)
-        own[package] = [path for path in names if path.startswith(f"scoreprism.{package}.")]
-    for package, paths in own.items():
-        if package:
-            hidden = "".join(f"   {path.rpartition('.')[2]} <{path}>\n" for path in paths)
-            pages[f"scoreprism.{package}"] += f".. toctree::\n   :hidden:\n\n{hidden}"
-    pages["top"] = _title("scoreprism") + ".. py:module:: scoreprism\n\n.. py:currentmodule:: None\n\n" + inspect.getdoc(scoreprism) + "\n\n"
-    pages["top"] += _write_lists({path: names[path] for path in own[""]})
-    pages["top"] += ".. toctree::\n   :hidden:\n\n" + "".join(f"   {path.rpartition('.')[2]} <{path}>\n" for path in own[""])
+        own = [path for path in names if path.startswith(f"scoreprism.{package}.")]
+        pages[f"scoreprism.{package}"] = _write_package(package, names) + _write_contents(own)
     for name, text in pages.items():
         path = folder / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -170,10 +170,11 @@ def write_pages(app: Sphinx) -> None:
 class NameRole(XRefRole):
     """A word in single backticks."""
 
-    def process_link(self, env: BuildEnvironment, refnode: Any, has_explicit_title: bool, title: str, target: str) -> Any:  # noqa: FBT001, E501
+    def process_link(self, env: BuildEnvironment, refnode: Any, *text: Any) -> tuple[str, str]:
         refnode["py:module"] = env.ref_context.get("py:module")
         refnode["py:class"] = env.ref_context.get("py:class")
         refnode["may_be_code"] = True
+        _, title, target = text
         return title, target
 
 
@@ -182,9 +183,9 @@ def resolve_name(app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref
     if node.get("refdomain") != "py":
         return None
     target = node["reftarget"].strip()
-    if page := re.fullmatch(r"docs/(\w+)\.md", target):
-        if page[1] in env.all_docs:
-            return make_refnode(app.builder, node["refdoc"], page[1], None, content)
+    page = re.fullmatch(r"docs/(\w+)\.md", target)
+    if page and page[1] in env.all_docs:
+        return make_refnode(app.builder, node["refdoc"], page[1], None, content)
     objects = env.domains.python_domain.objects
     for path in _candidates(target, node):
         if path in objects:
@@ -214,7 +215,7 @@ def find_types() -> dict[str, str]:
     return {path.rpartition(".")[2]: path for path in classes if path.rpartition(".")[2] not in EVERYDAY}
 
 
-def leave_out(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:  # noqa: FBT001
+def leave_out(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what scikit-learn writes into each class for its metadata routing."""
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 

@@ -42,10 +42,8 @@ def darken(colour: Any) -> tuple[float, float, float, float]:
     if house:
         return to_rgba(house, alpha)
     hue, lightness, saturation = colorsys.rgb_to_hls(*rgb)
-    if max(rgb) - min(rgb) < 0.08 or lightness > 0.85:  # a grey, or a tint, which fills
-        lightness = 0.93 - 0.84 * lightness
-    else:
-        lightness = max(lightness, 0.55)
+    inverted = max(rgb) - min(rgb) < 0.08 or lightness > 0.85  # a grey, or a tint, which fills
+    lightness = 0.93 - 0.84 * lightness if inverted else max(lightness, 0.55)
     return (*colorsys.hls_to_rgb(hue, lightness, saturation), alpha)
 
 
@@ -66,7 +64,7 @@ def _change_all(read: Callable[[], Any], write: Callable[[Any], Any]) -> None:
 def _change_effects(effects: list[AbstractPathEffect]) -> None:
     for effect in effects:
         if foreground := getattr(effect, "_gc", {}).get("foreground"):
-            effect._gc["foreground"] = darken(foreground)  # noqa: SLF001 - matplotlib has no other way in
+            effect._gc["foreground"] = darken(foreground)  # matplotlib has no other way in
 
 
 def put_on_dark_paper(figure: Figure) -> None:
