@@ -123,7 +123,7 @@ def lcs(rows: Rows, *, smoother: object = "loess", over: str = "sample", cv: obj
 @gap_metric("The index.", if_several=_CLASSWISE_CURVE)
 def ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
-    Integrated calibration index: mean of |S − ĝ(S)| (Austin & Steyerberg 2019).
+    Integrated calibration index: mean of ``|S − ĝ(S)|`` (Austin & Steyerberg 2019).
 
     Also called Eavg. It is biased upwards by the noise of ĝ: it is positive even for a calibrated score.
 
@@ -141,7 +141,7 @@ def ici(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
 @gap_metric(if_several=_CLASSWISE_CURVE)
 def e50(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
-    E50: median of |S − ĝ(S)| (Austin & Steyerberg 2019).
+    E50: median of ``|S − ĝ(S)|`` (Austin & Steyerberg 2019).
 
     It is biased upwards by the noise of ĝ.
 
@@ -164,7 +164,7 @@ def e50(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
 @gap_metric(if_several=_CLASSWISE_CURVE)
 def e90(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
-    E90: 90th percentile of |S − ĝ(S)| (Austin & Steyerberg 2019).
+    E90: 90th percentile of ``|S − ĝ(S)|`` (Austin & Steyerberg 2019).
 
     It is biased upwards by the noise of ĝ.
 
@@ -188,7 +188,7 @@ def e90(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimat
 @gap_metric("The largest gap.", if_several=_CLASSWISE_CURVE)
 def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estimate:
     """
-    Emax: largest |S − ĝ(S)| (Austin & Steyerberg 2019).
+    Emax: largest ``|S − ĝ(S)|`` (Austin & Steyerberg 2019).
 
     The noisiest of these metrics, and the most biased: it is reached where ĝ has the fewest neighbours.
 
@@ -206,7 +206,7 @@ def emax(rows: Rows, *, smoother: object = "loess", cv: object = None) -> Estima
 @gap_metric("The error.", if_several=_CLASSWISE)
 def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
-    Expected calibration error: Σ over bins of their share times |mean outcome − mean score|.
+    Expected calibration error: Σ over bins of their share times ``|mean outcome − mean score|``.
 
     Gaps that cancel within a bin are hidden, and the noise of bin means is added: it may be too low or too high.
 
@@ -221,7 +221,7 @@ def ece(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
 @gap_metric("The error; empty bins do not count.", if_several=_CLASSWISE)
 def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate:
     """
-    Adaptive calibration error: mean over bins of |mean outcome − mean score|, each bin counted once.
+    Adaptive calibration error: mean over bins of ``|mean outcome − mean score|``, each bin counted once.
 
     With bins of equal mass (Nixon et al. 2019). With ``strategy="uniform"`` it is the average calibration error, which
     netcal calls ACE. Gaps that cancel within a bin are hidden, and the noise of bin means is added: it may be too low
@@ -238,7 +238,7 @@ def ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -> Estimate
 @gap_metric("The error.", if_several=_CLASSWISE)
 def mce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
-    Maximum calibration error: largest |mean outcome − mean score| of a bin.
+    Maximum calibration error: largest ``|mean outcome − mean score|`` of a bin.
 
     It mostly measures the noise of the bin with the fewest rows.
 
@@ -405,7 +405,7 @@ def classwise_ace(rows: Rows, *, n_bins: int = 15, strategy: str = "quantile") -
 @gap_metric("The error.")
 def classwise_rmsce(rows: Rows, *, n_bins: int = 15, strategy: str = "uniform") -> Estimate:
     """
-    Root mean square calibration error over bins and classes: √ of the mean over classes of `rmsce`².
+    Root mean square calibration error over bins and classes: the root of the mean over classes of squared `rmsce`.
 
     The marginal calibration error of Kumar, Liang & Ma (2019) with the classes equally weighted. Gaps that
     cancel within a bin are hidden, and the noise of bin means is added: it may be too low or too high.

@@ -110,7 +110,7 @@ def scorer(name: str, *, loss: str | ProperLoss | None = None, **options: Any) -
     A scorer for ``scoring=`` of scikit-learn's GridSearchCV, cross_validate, cross_val_score, RFECV and their like.
 
     Greater is better: errors and losses are negated, `auc` and "resolution" are not. A metric whose best value is not
-    0 counts by its distance from it: minus |slope − 1| for `calibration_slope`, minus |log(O/E)| for
+    0 counts by its distance from it: minus ``|slope − 1|`` for `calibration_slope`, minus ``|log(O/E)|`` for
     `observed_expected_ratio`; metrics that have a sign count by their size.
 
     Parameters

@@ -44,7 +44,7 @@ def transport_cost(
     Wasserstein distance between the distribution of the scores S and that of recalibrated scores g(S).
 
     The least mean distance (root mean square for p = 2) over which probability must be moved to turn one into the
-    other. It is at most the mean of |S − g(S)|, and equal to it for a nondecreasing g of two classes. It compares
+    other. It is at most the mean of ``|S − g(S)|``, and equal to it for a nondecreasing g of two classes. It compares
     calibrators by how far they move scores, whatever the outcomes.
 
     Parameters
