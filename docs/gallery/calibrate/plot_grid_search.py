@@ -44,5 +44,5 @@ with house_style():
 print(search.best_params_)
 
 # %%
-# Most of the loss of this forest is miscalibration: it is far too timid, and a map removes the gap between the lines. The
-# search goes by the lower line, and chooses other leaves than the loss would.
+# Most of the loss of this forest is miscalibration: it is far too timid, and a map removes the gap between the lines.
+# The search goes by the lower line, and chooses other leaves than the loss would.

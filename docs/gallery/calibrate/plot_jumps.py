@@ -40,5 +40,5 @@ with house_style():
         print(f"{calibrator.name:16} costs {excess:.4f} more than the truth")
 
 # %%
-# Bins and the tree find both edges. The monotone spline keeps the order of the scores, as it promises, and so it cannot follow a
-# rate that falls again.
+# Bins and the tree find both edges. The monotone spline keeps the order of the scores, as it promises, and so it cannot
+# follow a rate that falls again.

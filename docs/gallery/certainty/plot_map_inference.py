@@ -2,9 +2,9 @@
 How sure are the slope and the intercept?
 =========================================
 
-Platt's map has two numbers, and validation studies report them: an intercept near 0 and a slope near 1 speak for a
-good score. `map_inference` gives them standard errors, also if patients are clustered in hospitals, and a band around
-the map.
+Platt's map has two numbers, and validation studies report them: an intercept near 0 and a slope near 1 speak for a good
+score. `map_inference` gives them standard errors, also if patients are clustered in hospitals, and a band around the
+map.
 """
 
 # %%

@@ -7,6 +7,7 @@ differently. The bootstrap of the whole pipeline draws all three sets again, and
 """
 
 # %%
+# The figure is a :class:`~scoreprism.displays.PipelineBootstrapDisplay`.
 
 from sklearn.naive_bayes import GaussianNB
 
@@ -22,5 +23,5 @@ figure = result.plot()
 result
 
 # %%
-# Each dot is the number of one bootstrapped pipeline. The gain of recalibration stays above 0 in nearly all of them, if
-# its interval does.
+# Each hill holds the numbers of 200 bootstrapped pipelines, and its interval is printed beside it. The gain of
+# recalibration lies above 0, so it does not hang on one lucky split.

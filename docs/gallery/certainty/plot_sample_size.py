@@ -7,8 +7,8 @@ many rows would show the miscalibration that matters.
 """
 
 # %%
-# A miscalibration that costs 0.005 of the log loss, in scores like those that we have. It should be found with a
-# probability of 80 %.
+# A miscalibration that costs 0.005 of the log loss, in scores like those that we have, should be found with a
+# probability of 80 %. :class:`~scoreprism.displays.SampleSizeDisplay` draws that probability over the rows.
 
 import numpy as np
 

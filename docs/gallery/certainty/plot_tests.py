@@ -7,7 +7,8 @@ about the outcome than the score does? Each test looks for several kinds of faul
 """
 
 # %%
-# The score is calibrated, and ignores one of two features.
+# The score is calibrated, and ignores one of two features. :class:`~scoreprism.displays.TestDisplay` shows the p-value
+# of each part.
 
 import numpy as np
 

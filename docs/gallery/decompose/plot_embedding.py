@@ -2,8 +2,8 @@
 Does the last layer of a network lose something?
 ================================================
 
-The last layer turns a hidden layer into logits. If the hidden layer knows more about the label than the logits say,
-the layer can be trained again, and the body of the network can stay as it is. The hidden layer goes in as features.
+The last layer turns a hidden layer into logits. If the hidden layer knows more about the label than the logits say, the
+layer can be trained again, and the body of the network can stay as it is. The hidden layer goes in as features.
 """
 
 # %%

@@ -7,7 +7,8 @@ A score may be fine on average and wrong for a group. `contributions` splits the
 """
 
 # %%
-# In one of three regions the score is too high.
+# In one of three regions the score is too high. What each region contributes is drawn by
+# :class:`~scoreprism.displays.ContributionsDisplay`.
 
 import numpy as np
 from scipy.special import expit, logit

@@ -7,7 +7,8 @@ features know no more? The waterfall shows how much of the loss belongs to each.
 """
 
 # %%
-# An overconfident model sees one of two features. Predictions are of rows it was not trained on.
+# An overconfident model sees one of two features. Predictions are of rows it was not trained on. `plot()` draws a
+# :class:`~scoreprism.displays.DecompositionDisplay`.
 
 from scipy.special import expit
 

@@ -2,8 +2,8 @@
 The average of two calibrated scores is not calibrated
 ======================================================
 
-When calibrated models are averaged, the average is too timid. Where two models agree, they agree for a reason, and
-the truth lies further out than their mean. First the paper's example, which is exact; then the same effect in data.
+When calibrated models are averaged, the average is too timid. Where two models agree, they agree for a reason, and the
+truth lies further out than their mean. First the paper's example, which is exact; then the same effect in data.
 """
 
 # %%
@@ -33,8 +33,9 @@ for name, score in [("first model", first), ("second model", second), ("average"
     print(f"{name:13} reliability {exact.terms['reliability']:.5f}")
 
 # %%
-# In data the true chances are unknown, but the effect is as large as the models disagree. `averaging_gap` compares
-# what the disagreement predicts with what the outcomes show.
+# In data the true chances are unknown, but the effect is as large as the models disagree. `averaging_gap` compares what
+# the disagreement predicts with what the outcomes show. A few numbers with intervals are drawn by
+# :class:`~scoreprism.displays.EstimatesDisplay`.
 
 from scoreprism.ensembles import averaging_gap
 

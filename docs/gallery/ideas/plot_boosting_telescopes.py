@@ -7,7 +7,8 @@ each later stage adds, and what the last one still does not know. Nothing is cou
 """
 
 # %%
-# We decompose a boosted model on rows it was not trained on, on a grid of its stages.
+# We decompose a boosted model on rows it was not trained on, on a grid of its stages. The figure is a
+# :class:`~scoreprism.displays.StagewiseDisplay`.
 
 from sklearn.datasets import make_hastie_10_2
 from sklearn.ensemble import GradientBoostingClassifier

@@ -2,9 +2,9 @@
 A calibrated score can know nothing
 ===================================
 
-Calibration is a promise about averages: among the cases scored 0.5, half have the event. A score that gives
-everybody the average keeps that promise and tells nobody anything. This is the first example of the paper, where the
-population is known and nothing is estimated.
+Calibration is a promise about averages: among the cases scored 0.5, half have the event. A score that gives everybody
+the average keeps that promise and tells nobody anything. This is the first example of the paper, where the population
+is known and nothing is estimated.
 """
 
 # %%

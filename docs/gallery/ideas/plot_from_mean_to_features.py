@@ -3,8 +3,8 @@ What is lost on the way from the features to an average?
 ========================================================
 
 An ensemble that is averaged loses twice: the mean may be miscalibrated, and one number may say less than all members
-together. Both are terms of the same loss. `aggregation_decomposition` estimates them along the chain from the mean,
-to the mean recalibrated, to all members kept, to the features.
+together. Both are terms of the same loss. `aggregation_decomposition` estimates them along the chain from the mean, to
+the mean recalibrated, to all members kept, to the features.
 """
 
 # %%

@@ -21,10 +21,9 @@ forest = RandomForestClassifier(50, random_state=0)
 p = cross_val_predict(forest, images, digits, cv=3, method="predict_proba")
 display = ClasswiseReliabilityDisplay.from_predictions(digits, p, random_state=0)
 
-for metric in (top_label_ece, classwise_ece):
-    found = metric(digits, p)
-    interval = found.interval()
-    print(f"{metric.__name__:14} {float(found):.3f}, {interval.low:.3f} to {interval.high:.3f}")
+for name, error in {"most probable class": top_label_ece(digits, p), "every class": classwise_ece(digits, p)}.items():
+    interval = error.interval()
+    print(f"calibration error, {name}: {float(error):.3f}, {interval.low:.3f} to {interval.high:.3f}")
 
 # %%
 # All curves are steeper than the diagonal. The forest is too timid about every digit: where it says 0.5, the digit is

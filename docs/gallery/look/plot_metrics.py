@@ -7,7 +7,8 @@ can say whether 0.03 is much. Here each has an interval, and one call computes t
 """
 
 # %%
-# Out-of-fold probabilities of a forest on the German credit data.
+# Out-of-fold probabilities of a forest on the German credit data. The figure is a
+# :class:`~scoreprism.displays.MetricsDisplay`.
 
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_predict

@@ -25,8 +25,8 @@ risk = cross_val_predict(model, data.data[:, 1:5:3], malignant, cv=5, method="pr
 display = NetBenefitDisplay.from_predictions(malignant, risk, name="two measurements")
 
 # %%
-# How much can miscalibration cost at the threshold where it hurts most? The answer has an upper bound that holds at
-# all thresholds.
+# How much can miscalibration cost at the threshold where it hurts most? The answer has an upper bound that holds at all
+# thresholds.
 
 lost = decision_loss(malignant, risk, random_state=0)
 figure = lost.plot()

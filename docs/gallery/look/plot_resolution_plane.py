@@ -2,8 +2,8 @@
 Which models to recalibrate, and which to drop?
 ===============================================
 
-In the plane of reliability and resolution, models on one slanted line have the same loss. Recalibration moves a model to
-the left, a better model moves it up. So the plane tells models that know little from models that say it badly.
+In the plane of reliability and resolution, models on one slanted line have the same loss. Recalibration moves a model
+to the left, and learning more moves it up. So the plane tells models that know little from models that say it badly.
 """
 
 # %%

@@ -8,7 +8,6 @@ they rank? The triptych of Dimitriadis, Gneiting, Jordan and Vogel (2024) answer
 
 # %%
 
-import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict

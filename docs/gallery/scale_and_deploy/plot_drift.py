@@ -8,6 +8,7 @@ rows, by month, are enough to tell. Polars adds them up in one pass, however lon
 
 # %%
 # A table of 120,000 rows over six months. In the last two months the event rate at each score goes up.
+# :class:`~scoreprism.displays.DriftDisplay` marks the months that differ from the one before.
 
 import numpy as np
 import polars as pl

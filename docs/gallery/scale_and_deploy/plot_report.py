@@ -32,4 +32,4 @@ figure = report.plot()
 print(report.headline)
 
 # %%
-# The bold model loses what recalibration would remove; the plain one does not. The report says so in its first sentence.
+# The orange part of the bold model is what recalibration would remove. The report says so in its first sentence.

@@ -7,6 +7,7 @@ much of a difference is luck. A paired comparison counts each split once, and kn
 """
 
 # %%
+# :class:`~scoreprism.displays.SplitsDisplay` shows the reliability of each method in each split.
 
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -27,7 +28,8 @@ summary = splits_summary(table)
 figure = summary.plot()
 
 # %%
-# Each point is one split. The average of the two models is the baseline, and the difference is taken split by split.
+# The average of the two models is the baseline, and :class:`~scoreprism.displays.PairedDisplay` shows the difference
+# from it, split by split.
 
 comparison = paired_comparison(table, baseline="average", metric="raw", alternative="two-sided")
 figure = comparison.plot()

@@ -8,7 +8,8 @@ later.
 """
 
 # %%
-# A booster that learns fast, judged on rows it was not trained on.
+# A booster that learns fast, judged on rows it was not trained on. The figure is a
+# :class:`~scoreprism.displays.StageSelectionDisplay`.
 
 from sklearn.datasets import make_hastie_10_2
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -24,7 +25,8 @@ figure = choice.plot()
 choice
 
 # %%
-# Recalibrating each stage by a map of its own shows where the overconfidence sets in.
+# Recalibrating each stage by a map of its own shows where the overconfidence sets in
+# (:class:`~scoreprism.displays.StageRecalibrationDisplay`).
 
 stages = {t: p for t, p in enumerate(model.staged_predict_proba(X[2000:]), start=1) if t in (1, 5, 10, 20, 40, 80, 120)}
 figure = recalibrate_stages(y[2000:], stages, calibrator="platt", random_state=0).plot()
