@@ -33,7 +33,7 @@ def test_folders_have_a_title_and_hold_examples_only():
     assert folders == {path.parent for path in EXAMPLES.values()}
     for folder in (GALLERY, *folders):
         header = (folder / "GALLERY_HEADER.rst").read_text(encoding="utf-8")
-        title, line = re.search(r"^(\w.*)\n(=+)\n", header, re.MULTILINE).groups()
+        title, line = re.search(r"^(\w.*)\n([=-]+)\n", header, re.MULTILINE).groups()
         assert len(line) == len(title)
     assert all(path.name.startswith("plot_") for path in EXAMPLES.values())
     assert len({path.name for path in EXAMPLES.values()}) == len(EXAMPLES)  # pages of the same name lose their links

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import expit
 
 from scoreprism.calibrators import CALIBRATORS, get_calibrator
+from scoreprism.curves import calibration_map
 from scoreprism.displays import CalibrationMapDisplay, house_style
 
 rng = np.random.default_rng(0)
@@ -41,10 +42,10 @@ with house_style():
         ax.axis("off")
 
 # %%
-# A display draws several maps on one page and makes them thin where there were no data. The remaining families are for
-# many classes, or choose among others.
+# A display draws several maps on one page. The remaining families are for many classes, or choose among others.
 
-display = CalibrationMapDisplay.from_predictions(y, score, calibrator="monotone-spline")
+shown = [calibration_map(y, score, calibrator=name, name=name) for name in ("platt", "isotonic", "monotone-spline")]
+display = CalibrationMapDisplay(shown).plot()
 print("also:", *[name for name in CALIBRATORS if name not in names])
 
 # %%

@@ -22,11 +22,11 @@ result = map_inference(y, expit(z), calibrator="platt")
 result
 
 # %%
-# The summaries say what the departure amounts to, and the band shows where the map is known.
+# The band shows where the map is known. Summaries say what the departure amounts to.
 
 figure = result.plot()
-
-figure = result.calibrate(np.linspace(0.01, 0.97, 97)).plot()
+for kind in ("ici", "reliability"):
+    print(result.summary(kind))
 
 # %%
 # The interval of the slope lies below 1: the score is bolder than it should be in this hospital.

@@ -18,14 +18,27 @@ X, y, _ = law.sample(4000, random_state=0)
 score = 0.1 + 0.8 * X[:, 0]
 bound = partition_lower_bound(y, score, X, loss="brier", random_state=0)
 figure = bound.plot()
+bound
 
 # %%
-# The estimate of `decompose` stands above the bound, and the truth is known here.
+# Beside it the estimate of `decompose`, which fits models to the features, and the truth, which is known here.
 
-found = decompose(y, score, X, loss="brier", random_state=0)
-truth = law.population(lambda x1, x2: 0.1 + 0.8 * x1, "brier").grouping
-print(bound)
-print(f"estimated grouping {found.terms['grouping']:.4f}, truth {truth:.4f}")
+import matplotlib.pyplot as plt
+
+from scoreprism.displays import house_style
+
+# sphinx_gallery_thumbnail_number = 2
+grouping = {
+    "bound from regions": bound.lower_bound().value,
+    "bound from models": decompose(y, score, X, loss="brier", random_state=0).lower_bound("grouping").value,
+    "truth": law.population(lambda x1, x2: 0.1 + 0.8 * x1, "brier").grouping,
+}
+with house_style():
+    fig, ax = plt.subplots(figsize=(6, 2), layout="constrained")
+    ax.barh(list(grouping), list(grouping.values()), color=["#0072B2", "#0072B2", "#B9BEC5"])
+    ax.bar_label(ax.containers[0], fmt="%.4f", padding=3)
+    ax.set(xlabel="grouping, Brier", xlim=(0, 1.15 * max(grouping.values())))
+    ax.invert_yaxis()
 
 # %%
-# The bound is well above 0, so some features are unused. It is below the truth, as a bound from a few regions must be.
+# Both bounds are above 0, so something is left in the features. Both are below the truth, as bounds should be.

@@ -3,29 +3,32 @@ How far apart are the scores of events and of the rest?
 =======================================================
 
 Before any curve, look at the scores themselves. How many are near 0 or 1, how many say "about one half", and how much
-do the two outcomes overlap? A histogram by outcome shows all of that, and scores heaped on a few values too.
+do the two outcomes overlap? A histogram by outcome shows all of that.
 """
 
 # %%
-# Out-of-fold scores of two models for the same tumours.
+# Out-of-fold scores of tumours, from one measurement and from three.
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 
-from scoreprism.displays import ScoreDistributionDisplay
+from scoreprism.displays import ScoreDistributionDisplay, house_style
+from scoreprism.metrics import auc
 
 data = load_breast_cancer()
-X, malignant = data.data[:, :2], data.target == 0
-models = {
-    "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
-    "tree": DecisionTreeClassifier(min_samples_leaf=25, random_state=0),
-}
-scores = {name: cross_val_predict(m, X, malignant, cv=5, method="predict_proba")[:, 1] for name, m in models.items()}
-display = ScoreDistributionDisplay.from_predictions(malignant, scores)
+malignant = data.target == 0
+model = make_pipeline(StandardScaler(), LogisticRegression())
+with house_style():
+    fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for ax, columns, title in zip(axes, [[1], [0, 1, 4]], ["one measurement", "three measurements"], strict=True):
+        score = cross_val_predict(model, data.data[:, columns], malignant, cv=5, method="predict_proba")[:, 1]
+        ScoreDistributionDisplay.from_predictions(malignant, score, ax=ax)
+        ax.set_title(title)
+        print(f"{title:18} AUC {float(auc(malignant, score)):.3f}")
 
 # %%
-# The scores of the regression spread smoothly. The tree has a few leaves, and so a few scores.
+# With one measurement the scores of both outcomes lie in the middle and overlap. With three they move to the two ends.

@@ -48,5 +48,5 @@ with house_style():
     ax.invert_yaxis()
 
 # %%
-# One member knows most. The average gives all three the same say, and ends up worse than that member alone. Combiners
-# that learn how far to trust each of them do better, and the ones that may sharpen do best.
+# One member knows most. The average gives all three the same say, and ends up worse than that member alone. A fitted
+# linear pool falls back on that member, and combiners that may also sharpen do better than any of them.

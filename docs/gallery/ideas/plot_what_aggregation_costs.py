@@ -8,15 +8,18 @@ the mean recalibrated, to all members kept, to the features.
 """
 
 # %%
-# Two models see one feature each. Which of the two losses is larger?
+# Two models see one feature each, and one of the features says much more. Which of the two losses of their mean is
+# larger?
 
+import numpy as np
 from scipy.special import expit
 
-from scoreprism.datasets import CopulaLaw
 from scoreprism.ensembles import aggregation_decomposition
 
-X, y, _ = CopulaLaw(rho=0.0).sample(4000, random_state=0)
-members = {"first feature": expit(4 * X[:, 0] - 2), "second feature": expit(4 * X[:, 1] - 2)}
+rng = np.random.default_rng(0)
+X = rng.normal(size=(4000, 2))
+y = rng.random(4000) < expit(2.2 * X[:, 0] + 0.9 * X[:, 1])
+members = {"first feature": expit(2 * X[:, 0]), "second feature": expit(0.6 * X[:, 1])}
 found = aggregation_decomposition(y, members, X, random_state=0)
 figure = found.plot()
 
@@ -27,5 +30,6 @@ figure = found.actions.plot()
 print(*found.advice, sep="\n")
 
 # %%
-# A single model loses mostly what the other one knows. The mean loses less, but recalibrating it recovers only a part
-# of what stacking the two members recovers.
+# Most of what the mean loses is miscalibration: it is too timid, and a map removes that. A smaller part, the
+# projection, is what one number says less than both members, and stacking recovers it. A member alone loses mostly what
+# the other one knows.
