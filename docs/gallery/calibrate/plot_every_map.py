@@ -8,7 +8,7 @@ follow.
 """
 
 # %%
-# The true event rate bends: the score is too high in the lower half and too low above.
+# The true event rate bends: it is low at first, rises steeply in the middle, and stays high.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -45,4 +45,4 @@ with house_style():
 # %%
 # Platt's line is true here, and hardly anything beats it. The monotone spline costs little more, and isotonic
 # regression needs many times the rows. The selected map is cautious: with 100 rows it often leaves the score alone, and
-# from 500 rows on it is as good as the best.
+# from 500 rows on it is nearly as good as the best.

@@ -51,5 +51,5 @@ with house_style():
 
 # %%
 # A single temperature removes much of what can be removed. Matrix scaling and the polynomial map mix the classes and go
-# further: the last layer was trained too briefly, and they go on training it. Dirichlet calibration, whose ridge is
-# weak by default, fits noise instead.
+# further: the last layer was trained too briefly, and they make up for some of that. Dirichlet calibration, whose ridge
+# is weak by default, fits noise instead.

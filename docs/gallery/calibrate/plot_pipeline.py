@@ -32,4 +32,4 @@ for name, model in [("raw", raw), ("recalibrated", recalibrated)]:
 display = ReliabilityDisplay.from_estimator({"raw": raw, "recalibrated": recalibrated}, X_test, y_test, random_state=0)
 
 # %%
-# Recalibration takes away most of the loss of this model, and the calls to fit and to predict are the same.
+# Recalibration takes away a large part of the loss of this model, and the calls to fit and to predict are the same.

@@ -3,8 +3,8 @@ A probability with an interval that is valid in small samples
 =============================================================
 
 A map fitted to 200 rows is uncertain, and a single number hides it. Venn–Abers calibration gives two numbers for each
-score: one is computed as if this case had no event, the other as if it had one. That they hold the truth on average
-requires only that rows are exchangeable.
+score: one is computed as if this case had no event, the other as if it had one. The one that fits the outcome is
+calibrated, and all that is assumed is that rows are exchangeable.
 """
 
 # %%

@@ -27,5 +27,4 @@ for reliability in (0.02, 0.01, 0.005, 0.0025):
     print(f"reliability {reliability}: {n:,} rows")
 
 # %%
-# The curve rises from the level of the test to certainty. With fewer rows than the mark, a miscalibration of this size
-# is easily missed.
+# The curve rises towards certainty. With fewer rows than the mark, a miscalibration of this size is easily missed.

@@ -3,12 +3,13 @@ Is it calibrated, and do the features add to it?
 ================================================
 
 Two questions that deserve a test. Could a calibrated score have produced these outcomes? And do the features know more
-about the outcome than the score does? Each test looks for several kinds of faults and says which it found.
+about the outcome than the score does? The first test looks for several kinds of faults at once, and shows a p-value for
+each.
 """
 
 # %%
-# The score is calibrated, and ignores one of two features. :class:`~scoreprism.displays.TestDisplay` shows the p-value
-# of each part.
+# The score is calibrated, and ignores one of two features. :class:`~scoreprism.displays.TestDisplay` shows the
+# p-values.
 
 import numpy as np
 

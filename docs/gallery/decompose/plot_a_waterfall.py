@@ -2,8 +2,8 @@
 What could be removed from this loss?
 =====================================
 
-A loss of 0.64 says little by itself. Is the score miscalibrated, does the model leave information unused, or do the
-features know no more? The waterfall shows how much of the loss belongs to each.
+One number for the loss says little by itself. Is the score miscalibrated, does the model leave information unused, or
+do the features know no more? The waterfall shows how much of the loss belongs to each.
 """
 
 # %%

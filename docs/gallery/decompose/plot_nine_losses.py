@@ -34,5 +34,6 @@ with house_style():
     ax.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1.01))
 
 # %%
-# The log loss and the beta loss look at the ends and charge most for bold mistakes. The elementary loss looks at one
-# threshold, one half, where this score's boldness changes no decision and costs nothing.
+# The log loss and the beta loss look at the ends and charge most for bold mistakes. The elementary and the
+# cost-weighted loss look at one threshold, one half, where the boldness of this score changes no decision and costs
+# nothing.

@@ -21,7 +21,7 @@ figure = bound.plot()
 bound
 
 # %%
-# Beside it the estimate of `decompose`, which fits models to the features, and the truth, which is known here.
+# Beside it stand the bound of `decompose`, which fits models to the features, and the truth, which is known here.
 
 import matplotlib.pyplot as plt
 

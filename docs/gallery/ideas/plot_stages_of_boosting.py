@@ -31,5 +31,5 @@ print({name: round(value, 4) for name, value in path.terms.items()})
 print(f"sum of the terms {sum(path.terms.values()):.12f}, loss of stage 1 {log_loss(y[2000:], first_stage):.12f}")
 
 # %%
-# The gains shrink from stage to stage, and all of them together turn the loss of the first stage into what remains
-# after the last.
+# Most of what this booster knows it has learned by stage 20. All gains together turn the loss of the first stage into
+# what remains after the last.

@@ -33,8 +33,8 @@ for name, score in [("first model", first), ("second model", second), ("average"
     print(f"{name:13} reliability {exact.terms['reliability']:.5f}")
 
 # %%
-# In data the true chances are unknown, but the effect is as large as the models disagree. `averaging_gap` compares what
-# the disagreement predicts with what the outcomes show. A few numbers with intervals are drawn by
+# In data the true chances are unknown, but the effect grows with the disagreement of the models. `averaging_gap`
+# compares what the disagreement predicts with what the outcomes show. A few numbers with intervals are drawn by
 # :class:`~scoreprism.displays.EstimatesDisplay`.
 
 from scoreprism.ensembles import averaging_gap

@@ -3,7 +3,7 @@ Which of ten classes are miscalibrated?
 =======================================
 
 A classifier of ten classes makes ten promises. A diagram of the most probable class alone hides which of them are
-broken. Here each class has a panel, and the worst come first.
+broken. Here each class has a panel, the worst first; of more than nine the nine worst are drawn.
 """
 
 # %%
@@ -26,5 +26,5 @@ for name, error in {"most probable class": top_label_ece(digits, p), "every clas
     print(f"calibration error, {name}: {float(error):.3f}, {interval.low:.3f} to {interval.high:.3f}")
 
 # %%
-# All curves are steeper than the diagonal. The forest is too timid about every digit: where it says 0.5, the digit is
-# nearly certain.
+# All curves are steeper than the diagonal. The forest is too timid about every digit: where it says 0.5, it is right
+# far more often.

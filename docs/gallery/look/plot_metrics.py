@@ -33,5 +33,5 @@ clinical = evaluate(data.y, p, metrics=["calibration_slope", "observed_expected_
 figure = clinical.plot()
 
 # %%
-# The plain ECE is larger than its debiased version, as always: bins of finite size have gaps by chance. The intervals
-# show how much of each number is noise.
+# The plain ECE is larger than its debiased version, because bins of finite size have gaps by chance. The intervals show
+# how much of each number is noise.

@@ -33,5 +33,5 @@ figure = lost.plot()
 lost
 
 # %%
-# The curve of the model lies above both strategies over a wide range of thresholds, and little is lost to
-# miscalibration anywhere.
+# The curve of the model lies above both strategies over a wide range of thresholds, and the bound says how little can
+# be lost to miscalibration at any of them.

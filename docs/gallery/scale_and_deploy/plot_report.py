@@ -26,10 +26,10 @@ report = make_report(y, models, segments={"region": region}, output=folder / "re
 print(f"{len((folder / 'report.html').read_text(encoding='utf-8')) / 1e3:.0f} kB")
 
 # %%
-# The same findings are there for programs.
+# The headline and a figure of all models are there for programs, too.
 
 figure = report.plot()
 print(report.headline)
 
 # %%
-# The orange part of the bold model is what recalibration would remove. The report says so in its first sentence.
+# The orange part of the bold model is what recalibration would remove. The headline says so, and so does the page.
