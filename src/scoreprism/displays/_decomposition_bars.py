@@ -204,6 +204,8 @@ class DecompositionDisplay(CurveDisplay[Any]):
         """Label of the axis, with the number of rows if it is the same for all."""
         sizes = {d.n for d in self.curves}
         rows = f", {write_count(sizes.pop())} rows" if len(sizes) == 1 else ""
+        if all(d._population for d in self.curves):
+            rows = ", exact"
         known = f", intervals at {write_percent(confidence_level)}" if self.interval_ else ""
         part = "" if self._whole else "part of the "
         mark = f"\n{self.curves[0]._mark}" if self.curves[0]._mark else ""

@@ -35,8 +35,8 @@ def thin_out(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def wrap(name: str, width: int = _LETTERS) -> str:
-    """Break a name into lines; a long one loses its middle."""
-    lines = textwrap.wrap(str(name), width)
+    """Break a name into lines, but not before a percent sign; a long one loses its middle."""
+    lines = [line.replace("\u00a0%", " %") for line in textwrap.wrap(str(name).replace(" %", "\u00a0%"), width)]
     if len(lines) > _MOST:
         lines = textwrap.wrap(shorten(str(name), _MOST * width - width // 2), width)
         lines = [*lines[: _MOST - 1], shorten(" ".join(lines[_MOST - 1 :]), width)]
