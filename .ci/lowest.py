@@ -19,7 +19,7 @@ def lowest(extras: list[str]) -> dict[str, str]:
     wanted = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
     found: dict[str, str] = {}
     for line in wanted:
-        match = re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?>=([\d.]+)", line)
+        match = re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:; .*)?", line)
         if match is None:
             raise SystemExit(f"pyproject.toml: {line!r} is not of the form name>=version")
         name, version = match.groups()

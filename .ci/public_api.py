@@ -28,14 +28,16 @@ def parameters(thing: Any, *, bound: bool = False) -> str:
     """Names, kinds and defaults of parameters; nothing where another library or Python defines them."""
     signature = inspect.signature(thing)
     plain = []
-    for one in signature.parameters.values():
+    for one in list(signature.parameters.values())[bound:]:
+        if one.name.startswith("_"):  # what the library passes to itself
+            continue
         default: Any = one.default
         if default is not inspect.Parameter.empty and callable(default) and hasattr(default, "__name__"):
             default = _Named(default.__name__)
         elif object.__repr__(default) == repr(default):
             default = _Named(f"{type(default).__name__}()")
         plain.append(one.replace(annotation=inspect.Parameter.empty, default=default))
-    text = str(signature.replace(parameters=plain[bound:], return_annotation=inspect.Signature.empty))
+    text = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
     if re.search(r" at 0x|\n", text):
         raise SystemExit(f"the default of a parameter cannot be written down: {thing} {text}")
     return text
