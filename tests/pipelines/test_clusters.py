@@ -20,6 +20,7 @@ from scoreprism.inference import calibration_test, corp_bootstrap, grouping_test
 from scoreprism.pipelines import pipeline_bootstrap, repeated_splits
 
 distributed = pytest.importorskip("distributed")
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows ends a process at once by either
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +215,7 @@ class Killer(ClassifierMixin, BaseEstimator):
         if os.getpid() != self.home and os.path.exists(self.flag):  # noqa: PTH110
             if not self.always:
                 os.unlink(self.flag)  # noqa: PTH108
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), KILL)
         time.sleep(0.05)
         self.model_ = GaussianNB().fit(X, y)
         self.classes_ = self.model_.classes_
@@ -250,7 +251,7 @@ def test_rows_that_die_with_their_workers_are_an_error(dask):
     results = workers.run_all(Heavy(), range(40), None, "")
     next(results)
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, KILL)
     with pytest.raises(LostWorkerError, match="nothing of what was finished is kept"):
         list(results)
 
@@ -280,7 +281,7 @@ def test_linear_algebra_has_one_thread_and_gets_its_own_back(options):
 
 def dying(item):
     if item == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), KILL)
     return item
 
 

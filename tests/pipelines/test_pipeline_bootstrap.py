@@ -834,9 +834,9 @@ def test_a_killed_worker_is_told_and_leaves_nothing_behind(script, tmp_path):
 
 @pytestmark_proc
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGINT"])
 def test_a_killed_run_continues_and_leaves_nothing_behind(script, how):
-    process = script(8, PAUSE="0.3")
+    how, process = signal.Signals[how], script(8, PAUSE="0.3")
     assert wait_for(lambda: finished(script.checkpoint) >= 3)
     process.send_signal(how)
     out = process.communicate(timeout=60)[0]

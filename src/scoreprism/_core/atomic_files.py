@@ -18,8 +18,10 @@ from typing import NoReturn
 
 from scoreprism.exceptions import InputError, LeftoverFileWarning
 
-#: Errors of file systems without hard links.
-_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES, errno.EXDEV}
+#: Errors of file systems without hard links; EINVAL is that of exFAT under Windows.
+_NO_LINKS = {
+    errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES, errno.EXDEV, errno.EINVAL,
+}  # fmt: skip
 #: Bytes of the target's name kept in the temporary file's name; most file systems allow 255 in all.
 _NAME = 180
 #: Attempts to create a temporary file that another process may remove as stale before it is locked.
@@ -130,6 +132,8 @@ def find_system_error(error: BaseException) -> OSError | None:
 def _choose_remedy(error: OSError) -> str:
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         return "Make room or use another path; what was there before is left as it was."
+    if error.errno == errno.EACCES and os.name == "nt":  # which replaces no file that a program has open
+        return "Close the program that has it open, or use another path."
     return "Use another path."
 
 

@@ -73,6 +73,7 @@ class _Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         # makes polars free unused memory at once: of a million rows it would keep 200 MB for ten seconds
         os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
+        extra.setdefault("windows_expand_args", False)  # click would replace --models p_* by files called so
         standalone = extra.pop("standalone_mode", True)
         called: Any = super().main  # whose overloads are about standalone_mode
         with spelling(OPTION_OF):

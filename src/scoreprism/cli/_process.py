@@ -202,9 +202,17 @@ def translate_closed_pipe() -> Iterator[None]:
             yield
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not _is_closed_pipe(error):
+            raise
         _silence(sys.stdout)
         raise ClosedPipe from None
+
+
+def _is_closed_pipe(error: OSError) -> bool:
+    """Whether the reader of a pipe is gone; Windows calls that an invalid argument, of no file."""
+    is_windows = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or is_windows
 
 
 @contextlib.contextmanager
