@@ -76,4 +76,4 @@ def test_the_sdist_is_the_whole_checkout():
         pytest.skip("this is an sdist")
     command = ["git", "ls-tree", "--name-only", "HEAD"]
     tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    assert set(tracked) - {".gitignore", "pyproject.toml"} <= listed
+    assert set(tracked) - {".gitattributes", ".gitignore", "pyproject.toml"} <= listed
