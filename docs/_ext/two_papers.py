@@ -121,7 +121,7 @@ def scrape(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any])
     found = []
     for number, target in zip(plt.get_fignums(), block_vars["image_path_iterator"], strict=False):
         figure, path = plt.figure(number), Path(target)
-        alt, pairs = _describe(figure), []
+        alt, pairs = _describe(figure) or path.stem.removeprefix("sphx_glr_plot_").replace("_", " "), []
         for fine in save_both(figure, path.with_stem(path.stem + "_2_00x"), dpi=2 * DPI):
             plain = fine.with_stem(fine.stem.replace("_2_00x", ""))
             with Image.open(fine) as picture:
@@ -139,4 +139,4 @@ def _describe(figure: Figure) -> str:
     titles = [figure.get_suptitle(), *(ax.get_title(where) for ax in figure.axes for where in ("left", "center"))]
     labels = [label for ax in figure.axes for label in (ax.get_xlabel(), ax.get_ylabel())]
     words = "; ".join(dict.fromkeys(filter(None, titles))) or "; ".join(dict.fromkeys(filter(None, labels)))
-    return " ".join(words.split()) or "figure"
+    return " ".join(words.split())
