@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import AbstractPathEffect
 from matplotlib.text import Text
+from PIL import Image
 
 from scoreprism._document.colours import INKS, LINES_OF, OTHERS, PALETTES, TERMS
 
@@ -120,13 +121,13 @@ def scrape(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any])
     found = []
     for number, target in zip(plt.get_fignums(), block_vars["image_path_iterator"], strict=False):
         figure, path = plt.figure(number), Path(target)
-        fine = path.with_stem(path.stem + "_2_00x")
-        alt = _describe(figure)
-        figure.savefig(path, dpi=DPI, facecolor=figure.get_facecolor())
-        light_fine, dark_fine = save_both(figure, fine, dpi=2 * DPI)
-        dark = path.with_stem(path.stem + "_dark")
-        figure.savefig(dark, dpi=DPI, facecolor=figure.get_facecolor())
-        for one, one_fine, only in ((path, light_fine, "only-light"), (dark, dark_fine, "only-dark")):
+        alt, pairs = _describe(figure) or path.stem.removeprefix("sphx_glr_plot_").replace("_", " "), []
+        for fine in save_both(figure, path.with_stem(path.stem + "_2_00x"), dpi=2 * DPI):
+            plain = fine.with_stem(fine.stem.replace("_2_00x", ""))
+            with Image.open(fine) as picture:
+                picture.reduce(2).save(plain)
+            pairs.append((plain, fine))
+        for (one, one_fine), only in zip(pairs, ("only-light", "only-dark"), strict=True):
             inside = [PurePosixPath(p.relative_to(gallery_conf["src_dir"])) for p in (one, one_fine)]
             found.append(_PICTURE.format(path=inside[0], fine=inside[1], alt=alt, only=only))
     plt.close("all")
@@ -138,4 +139,4 @@ def _describe(figure: Figure) -> str:
     titles = [figure.get_suptitle(), *(ax.get_title(where) for ax in figure.axes for where in ("left", "center"))]
     labels = [label for ax in figure.axes for label in (ax.get_xlabel(), ax.get_ylabel())]
     words = "; ".join(dict.fromkeys(filter(None, titles))) or "; ".join(dict.fromkeys(filter(None, labels)))
-    return " ".join(words.split()) or "figure"
+    return " ".join(words.split())
