@@ -24,7 +24,7 @@ display = ReliabilityDisplay.from_predictions(y, score, name="overconfident", ra
 # smooth, a kernel and bins assume no order. Here they carry a band for the true curve instead.
 
 with house_style():
-    fig, axes = plt.subplots(1, 3, figsize=(12, 4.4), layout="constrained")
+    fig, axes = plt.subplots(1, 3, figsize=(12, 4.9), layout="constrained")
     for ax, method in zip(axes, ["spline", "kernel", "bins"], strict=True):
         ReliabilityDisplay.from_predictions(y, score, method=method, band="confidence", random_state=0, ax=ax)
         ax.set_title(method)
