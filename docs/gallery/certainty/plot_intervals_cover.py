@@ -50,10 +50,7 @@ with house_style():
 share = holds.mean()
 error = np.sqrt(0.95 * 0.05 / holds.size)
 print(f"{holds.sum()} of {holds.size} intervals hold the truth, {truth:.5f}")
-print(
-    f"that is a share of {share:.2f}; of so many samples, 95 % coverage gives"
-)
-print(f"0.95 ± {error:.3f} (one standard error)")
+print(f"share {share:.2f}; 0.95 would have a standard error of {error:.3f}")
 
 # %%
 # Intervals that miss are orange. These intervals make no assumption about the
