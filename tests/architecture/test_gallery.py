@@ -29,7 +29,7 @@ def tree_of(name):
 
 
 def test_folders_have_a_title_and_hold_examples_only():
-    folders = {path for path in GALLERY.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    folders = {path for path in GALLERY.iterdir() if path.is_dir() and path.name[0] not in "._"}
     assert folders == {path.parent for path in EXAMPLES.values()}
     for folder in (GALLERY, *folders):
         header = (folder / "GALLERY_HEADER.rst").read_text(encoding="utf-8")

@@ -28,7 +28,15 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import scoreprism
-from scoreprism import Sample, calibration_test, corp_decomposition, decompose, required_sample_size, scale
+from scoreprism import (
+    FiniteModel,
+    Sample,
+    calibration_test,
+    corp_decomposition,
+    decompose,
+    required_sample_size,
+    scale,
+)
 from scoreprism.curves import (
     calibration_map,
     grouping_curve,
@@ -49,6 +57,7 @@ from scoreprism.displays import (
     TriptychDisplay,
     house_style,
 )
+from scoreprism.displays._figure_text import wrap
 from scoreprism.ensembles import averaging_gap, recalibrate_stages, select_stage, stagewise_decomposition
 from scoreprism.exceptions import InputError
 from scoreprism.metrics import METRICS, ece, evaluate
@@ -316,6 +325,25 @@ def test_lines_are_the_numbers_of_the_curve(law):
 
 def _polyline(curve):
     return np.column_stack([curve.theta, curve.loss])
+
+
+def test_names_of_crowded_models_leave_other_words_alone():
+    """Names used to cover the word "better" in the corner and the ticks beside it."""
+    X, y, _ = CopulaLaw(rho=0.0).sample(4000, random_state=0)
+    logits = {"x1": 4 * X[:, 0] - 2, "x2": 4 * X[:, 1] - 2, "both": 3 * (X[:, 0] + X[:, 1]) - 3}
+    words = {0.5: "timid", 1.0: "plain", 1.6: "bold", 2.4: "very bold"}
+    models = {f"{data}, {word}": expit(t * z) for data, z in logits.items() for t, word in words.items()}
+    display = DISPLAYS["resolution-plane"].from_predictions(y, models, loss="brier")
+    assert collisions(display.figure_) == ([], [])
+
+
+def test_a_finite_population_has_no_rows():
+    exact = FiniteModel([0.5, 0.5], [0.9, 0.1]).decompose([0.5, 0.5], {"C": [0, 0], "Q": [0, 1]}, loss="brier")
+    assert exact.plot().ax_.get_xlabel() == "brier loss, exact"
+
+
+def test_a_percent_sign_stays_with_its_number():
+    assert wrap("upper bound at 95 %", 18) == "upper bound at\n95 %"
 
 
 def test_the_waterfall_ends_where_the_terms_end(law):

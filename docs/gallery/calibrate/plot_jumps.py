@@ -2,8 +2,9 @@
 A smooth map cannot follow a jump
 =================================
 
-A score may be the leaf of a tree, a grade, or a rule with a cliff. Then the event rate jumps, and a smooth map smears
-the jump. Steps, bins and trees can follow it.
+A score may be the leaf of a tree, a grade, or a rule with a cliff. Then the
+event rate jumps, and a smooth map smears the jump. Steps, bins and trees can
+follow it.
 """
 
 # %%
@@ -12,7 +13,12 @@ the jump. Steps, bins and trees can follow it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scoreprism.calibrators import BinEffectsCalibrator, BinningCalibrator, MonotoneSplineCalibrator, TreeCalibrator
+from scoreprism.calibrators import (
+    BinEffectsCalibrator,
+    BinningCalibrator,
+    MonotoneSplineCalibrator,
+    TreeCalibrator,
+)
 from scoreprism.displays import house_style
 from scoreprism.losses import get_loss
 
@@ -24,13 +30,20 @@ def truth(s):
 rng = np.random.default_rng(0)
 score = rng.random(5000)
 y = rng.random(5000) < truth(score)
-maps = [MonotoneSplineCalibrator(), BinningCalibrator(), BinEffectsCalibrator(), TreeCalibrator()]
+maps = [
+    MonotoneSplineCalibrator(),
+    BinningCalibrator(),
+    BinEffectsCalibrator(),
+    TreeCalibrator(),
+]
 
 # %%
 
 grid = np.linspace(0.001, 0.999, 999)
 with house_style():
-    fig, axes = plt.subplots(1, 4, figsize=(11, 3.3), sharey=True, layout="constrained")
+    fig, axes = plt.subplots(
+        1, 4, figsize=(11, 3.3), sharey=True, layout="constrained"
+    )
     for ax, calibrator in zip(axes, maps, strict=True):
         calibrated = calibrator.fit(score, y).calibrate(grid)
         ax.plot(grid, truth(grid), color="#7D848D", linewidth=1)
@@ -40,5 +53,5 @@ with house_style():
         print(f"{calibrator.name:16} costs {excess:.4f} more than the truth")
 
 # %%
-# Bins and the tree find both edges. The monotone spline keeps the order of the scores, as it promises, and so it cannot
-# follow a rate that falls again.
+# Bins and the tree find both edges. The monotone spline keeps the order of the
+# scores, as it promises, and so it cannot follow a rate that falls again.

@@ -2,9 +2,10 @@
 How sure are the slope and the intercept?
 =========================================
 
-Platt's map has two numbers, and validation studies report them: an intercept near 0 and a slope near 1 speak for a good
-score. `map_inference` gives them standard errors, also if patients are clustered in hospitals, and a band around the
-map.
+Platt's map has two numbers, and validation studies report them: an intercept
+near 0 and a slope near 1 speak for a good score. `map_inference` gives them
+standard errors, also if patients are clustered in hospitals, and a band around
+the map.
 """
 
 # %%
@@ -22,11 +23,13 @@ result = map_inference(y, expit(z), calibrator="platt")
 result
 
 # %%
-# The band shows where the map is known. Summaries say what the departure amounts to.
+# The band shows where the map is known. Summaries say what the departure
+# amounts to.
 
 figure = result.plot()
 for kind in ("ici", "reliability"):
     print(result.summary(kind))
 
 # %%
-# The interval of the slope lies below 1: the score is bolder than it should be in this hospital.
+# The interval of the slope lies below 1: the score is bolder than it should be
+# in this hospital.

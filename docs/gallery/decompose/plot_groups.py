@@ -2,13 +2,14 @@
 Ten rows of one patient are not ten patients
 ============================================
 
-Rows that belong together carry less information than as many independent rows. If they are treated as independent,
-intervals are too short. `groups=` says which rows belong together.
+Rows that belong together carry less information than as many independent rows.
+If they are treated as independent, intervals are too short. `groups=` says
+which rows belong together.
 """
 
 # %%
-# Each of 150 patients is seen ten times. Something that the score does not know is the same at every visit, so the
-# outcomes of a patient are alike.
+# Each of 150 patients is seen ten times. Something that the score does not know
+# is the same at every visit, so the outcomes of a patient are alike.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,7 +21,9 @@ from scoreprism.displays import house_style
 rng = np.random.default_rng(0)
 patient = np.repeat(np.arange(150), 10)
 known = rng.normal(size=1500)  # differs from visit to visit
-unknown = 2 * rng.normal(size=150)[patient]  # is the same in all ten rows of a patient
+unknown = (
+    2 * rng.normal(size=150)[patient]
+)  # is the same in all ten rows of a patient
 score = expit(known - 2)
 y = rng.random(1500) < expit(known - 2 + unknown)
 
@@ -37,8 +40,13 @@ with house_style():
         interval = one.interval("refinement")
         ax.plot([interval.low, interval.high], [row, row], linewidth=3)
         ax.plot(one.terms["refinement"], row, "o", color="#222222")
-        print(f"{name:16} refinement {one.terms['refinement']:.3f}, {interval.low:.3f} to {interval.high:.3f}")
-    ax.set(yticks=[0, 1], yticklabels=list(found), ylim=(1.6, -0.6), xlabel="refinement, log loss, 95 % interval")
+        print(f"{name:16} {interval.low:.3f} to {interval.high:.3f}")
+    ax.set(
+        yticks=[0, 1],
+        yticklabels=list(found),
+        ylim=(1.6, -0.6),
+        xlabel="refinement, log loss, 95 % interval",
+    )
 
 # %%
 # The interval of the patients is much wider, and only that one is honest.

@@ -2,12 +2,14 @@
 A loss of your own
 ==================
 
-Suppose that a wrong probability hurts most where it is small, as in fraud. A loss can be made from its entropy: any
-concave function gives a proper loss. A loss that is not proper is refused, because its terms would mean nothing.
+Suppose that a wrong probability hurts most where it is small, as in fraud. A
+loss can be made from its entropy: any concave function gives a proper loss. A
+loss that is not proper is refused, because its terms would mean nothing.
 """
 
 # %%
-# The entropy is written for one law `p` with a column for each class; here P(Y = 1) is raised to the power 0.7.
+# The entropy is written for one law `p` with a column for each class; here P(Y
+# = 1) is raised to the power 0.7.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,12 +34,16 @@ for ax, loss in zip(axes, ["brier", fraud], strict=True):
     decompose(y, score, q=q, loss=loss, random_state=0).plot(ax=ax)
 
 # %%
-# The absolute error looks innocent, but it is smallest for predictions of 0 and 1. It is refused.
+# The absolute error looks innocent, but it is smallest for predictions of 0 and
+# 1. It is refused.
 
 try:
-    check_proper(from_loss(lambda p, y: np.abs(y - p[:, 1]), name="absolute error"))
+    check_proper(
+        from_loss(lambda p, y: np.abs(y - p[:, 1]), name="absolute error")
+    )
 except ValueError as error:
     print(str(error)[:160])
 
 # %%
-# Everything in the library takes the new loss by itself: decompositions, intervals, figures, reports.
+# Everything in the library takes the new loss by itself: decompositions,
+# intervals, figures, reports.

@@ -2,8 +2,9 @@
 Weights bring a sample back to its population
 =============================================
 
-Events are rare, so somebody kept all of them and only every tenth non-event. In such a sample a calibrated score looks
-far too low. Weights undo the sampling: `sample_weight` says how many rows of the population each row stands for.
+Events are rare, so somebody kept all of them and only every tenth non-event. In
+such a sample a calibrated score looks far too low. Weights undo the sampling:
+`sample_weight` says how many rows of the population each row stands for.
 """
 
 # %%
@@ -28,12 +29,21 @@ import matplotlib.pyplot as plt
 with house_style():
     fig, axes = plt.subplots(1, 2, figsize=(9, 4.3), layout="constrained")
     for ax, title, options in zip(
-        axes, ["the sample as it is", "weighted"], [{}, {"sample_weight": weight}], strict=True
+        axes,
+        ["the sample as it is", "weighted"],
+        [{}, {"sample_weight": weight}],
+        strict=True,
     ):
-        ReliabilityDisplay.from_predictions(y, score, ax=ax, random_state=0, **options)
+        ReliabilityDisplay.from_predictions(
+            y, score, ax=ax, random_state=0, **options
+        )
         ax.set_title(title)
-        interval = decompose(y, score, random_state=0, **options).interval("reliability")
-        print(f"{title:20} reliability between {interval.low:.4f} and {interval.high:.4f}")
+        interval = decompose(y, score, random_state=0, **options).interval(
+            "reliability"
+        )
+        low, high = interval.low, interval.high
+        print(f"{title:20} reliability between {low:.4f} and {high:.4f}")
 
 # %%
-# Without weights the score seems to be far too low. With them it stays inside the band around the diagonal.
+# Without weights the score seems to be far too low. With them it stays inside
+# the band around the diagonal.

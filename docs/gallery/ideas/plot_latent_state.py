@@ -2,14 +2,15 @@
 With a latent state the loss has four terms
 ===========================================
 
-"Irreducible" means irreducible with the features at hand. If something else drives the outcome, a latent state with
-chances of its own, part of that term is what better data would remove. In a simulation the state is known, and
-`latent=` splits the term in two.
+"Irreducible" means irreducible with the features at hand. If something else
+drives the outcome, a latent state with chances of its own, part of that term is
+what better data would remove. In a simulation the state is known, and `latent=`
+splits the term in two.
 """
 
 # %%
-# The features give the chance q. A latent state moves the chance of each case up or down, and q is its mean. The score
-# is a bold function of one feature.
+# The features give the chance q. A latent state moves the chance of each case
+# up or down, and q is its mean. The score is a bold function of one feature.
 
 import numpy as np
 from scipy.special import expit
@@ -28,11 +29,14 @@ figure = found.plot()
 found
 
 # %%
-# The same score, judged without the latent state, has three terms. The last of them is the sum of the last two above.
+# The same score, judged without the latent state, has three terms. The last of
+# them is the sum of the last two above.
 
 three = decompose(y, score, q=q, random_state=0)
 rest = found.terms["heterogeneity"] + found.terms["noise"]
-print(f"irreducible {three.terms['irreducible']:.4f} = heterogeneity + noise {rest:.4f}")
+print(f"irreducible {three.terms['irreducible']:.4f}")
+print(f"heterogeneity + noise {rest:.4f}")
 
 # %%
-# A large part of what looked irreducible is heterogeneity, which would go away if the state were observed.
+# A large part of what looked irreducible is heterogeneity, which would go away
+# if the state were observed.

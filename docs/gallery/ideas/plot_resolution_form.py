@@ -2,8 +2,9 @@
 Uncertainty − resolution + reliability is the same loss
 =======================================================
 
-Meteorologists write the loss of a forecast as uncertainty minus resolution plus reliability. That form starts at the
-base rate and credits the score for what it resolves. The form with grouping starts at the score and names what is still
+Meteorologists write the loss of a forecast as uncertainty minus resolution plus
+reliability. That form starts at the base rate and credits the score for what it
+resolves. The form with grouping starts at the score and names what is still
 missing. Both hold the same reliability.
 """
 
@@ -30,5 +31,6 @@ for form in (found, found.resolution_form):
     print({name: round(value, 4) for name, value in form.terms.items()})
 
 # %%
-# The upper bars go down to 0. The lower ones begin with the uncertainty of the base rate: resolution takes away what
-# the score knows, and reliability puts back what its miscalibration costs.
+# The upper bars go down to 0. The lower ones begin with the uncertainty of the
+# base rate: resolution takes away what the score knows, and reliability puts
+# back what its miscalibration costs.

@@ -2,13 +2,15 @@
 Better for every decision, or only for some?
 ============================================
 
-Two models with nearly the same loss may serve different decisions. A Murphy diagram shows the loss at every decision
-threshold, from 0 to 1. A model whose curve is lower everywhere is better under every proper loss. If curves cross, the
-ranking depends on the decision.
+Two models with nearly the same loss may serve different decisions. A Murphy
+diagram shows the loss at every decision threshold, from 0 to 1. A model whose
+curve is lower everywhere is better under every proper loss. If curves cross,
+the ranking depends on the decision.
 """
 
 # %%
-# Both models are calibrated. One tells low risks apart and lumps high ones together, the other does the reverse.
+# Both models are calibrated. One tells low risks apart and lumps high ones
+# together, the other does the reverse.
 
 import numpy as np
 
@@ -28,4 +30,5 @@ for name, score in models.items():
     print(f"{name:18} log loss {float(log_loss(y, score)):.4f}")
 
 # %%
-# The curves cross in the middle: each model is better on its own side. One number for the loss would have hidden that.
+# The curves cross in the middle: each model is better on its own side. One
+# number for the loss would have hidden that.

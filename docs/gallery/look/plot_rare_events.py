@@ -2,8 +2,9 @@
 When all probabilities are small, look into the corner
 ======================================================
 
-If one case in a hundred has the event, nearly all scores are below 0.1, and a diagram from 0 to 1 is a blank page.
-Figures zoom to the corner that holds 99 % of the scores. The numbers do not change.
+If one case in a hundred has the event, nearly all scores are below 0.1, and a
+diagram from 0 to 1 is a blank page. Figures zoom to the corner that holds 99 %
+of the scores. The numbers do not change.
 """
 
 # %%
@@ -23,8 +24,15 @@ score = expit(logit + np.log(2))
 
 with house_style():
     fig, axes = plt.subplots(1, 2, figsize=(9, 4.3), layout="constrained")
-    for ax, zoom, title in zip(axes, ["auto", None], ["the corner, by default", "zoom=None"], strict=True):
-        ReliabilityDisplay.from_predictions(y, score, ax=ax, zoom=zoom, random_state=0)
+    for ax, zoom, title in zip(
+        axes,
+        ["auto", None],
+        ["the corner, by default", "zoom=None"],
+        strict=True,
+    ):
+        ReliabilityDisplay.from_predictions(
+            y, score, ax=ax, zoom=zoom, random_state=0
+        )
         ax.set_title(title)
 
 # %%
@@ -33,8 +41,9 @@ with house_style():
 ratio = observed_expected_ratio(y, score)
 interval = ratio.interval()
 print(f"{int(y.sum())} events in {y.size:,} rows")
-print(f"observed / expected {float(ratio):.2f}, {interval.low:.2f} to {interval.high:.2f}")
+print(f"observed / expected {float(ratio):.2f}")
+print(f"95 % interval {interval.low:.2f} to {interval.high:.2f}")
 
 # %%
-# In the corner the curve runs at half the height of the diagonal, as the ratio says. On the full square, almost all
-# rows sit in the first tenth.
+# In the corner the curve runs at half the height of the diagonal, as the ratio
+# says. On the full square, almost all rows sit in the first tenth.

@@ -2,8 +2,9 @@
 One map for Python, a lazy frame and a file
 ===========================================
 
-A map that is fitted today is applied next year, on another machine, in another library. It is saved as JSON that holds
-no code, and a frame of any engine gets a recalibrated column without leaving that engine.
+A map that is fitted today is applied next year, on another machine, in another
+library. It is saved as JSON that holds no code, and a frame of any engine gets
+a recalibrated column without leaving that engine.
 """
 
 # %%
@@ -26,15 +27,23 @@ print(text[:200], "…")
 calibrator = from_json(text)
 lazy = scale.apply(rows.lazy(), calibrator, score="score", name="calibrated")
 print(lazy.head(3).collect())
-same = lazy.collect()["calibrated"].to_numpy() == calibrator.calibrate(rows["score"].to_numpy())
+same = lazy.collect()["calibrated"].to_numpy() == calibrator.calibrate(
+    rows["score"].to_numpy()
+)
 print("equal to the last bit:", bool(same.all()))
-print(calibrator.provenance_.rows, "rows fitted it, by version", calibrator.provenance_.version)
+print(
+    calibrator.provenance_.rows,
+    "rows fitted it, by version",
+    calibrator.provenance_.version,
+)
 
 # %%
 
 from scoreprism.displays import CalibrationMapDisplay
 
-display = CalibrationMapDisplay.from_predictions(y, rows["score"], calibrator=calibrator)
+display = CalibrationMapDisplay.from_predictions(
+    y, rows["score"], calibrator=calibrator
+)
 
 # %%
 # The map of the file is the map that was fitted, to the last bit.

@@ -2,8 +2,9 @@
 Keep sums, and add them up when you need them
 =============================================
 
-Rows may be too many to keep, or not allowed to leave where they are. Sums of a day are some hundred kilobytes of JSON,
-whatever the number of rows. Added up in any order, they give the decomposition of all rows together.
+Rows may be too many to keep, or not allowed to leave where they are. Sums of a
+day are some hundred kilobytes of JSON, whatever the number of rows. Added up in
+any order, they give the decomposition of all rows together.
 """
 
 # %%
@@ -17,10 +18,17 @@ from scoreprism import decompose, scale
 rng = np.random.default_rng(0)
 score = rng.beta(2, 5, 40_000)
 y = rng.random(score.size) < score**1.2
-rows = pl.DataFrame({"event": y, "score": score, "hospital": rng.choice(list("ABCD"), score.size)})
+rows = pl.DataFrame(
+    {
+        "event": y,
+        "score": score,
+        "hospital": rng.choice(list("ABCD"), score.size),
+    }
+)
 
 letters = [
-    scale.aggregate(part, target="event", score="score", loss="log").to_json() for part in rows.partition_by("hospital")
+    scale.aggregate(part, target="event", score="score", loss="log").to_json()
+    for part in rows.partition_by("hospital")
 ]
 print("sizes in kB:", [round(len(text) / 1000) for text in letters])
 

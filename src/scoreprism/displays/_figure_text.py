@@ -205,10 +205,12 @@ class Seat(NamedTuple):
 def place_labels(
     ax: Canvas, x: FloatArray, y: FloatArray, words: Sequence[str], colours: Sequence[str], inks: Inks
 ) -> list[Any]:
-    """Write a name next to each point, so that names cover neither each other nor a point."""
+    """Write a name next to each point, so that names cover neither each other, nor a point, nor other words."""
     root_figure(ax).draw_without_rendering()  # the layout decides how large the axes are
     points = ax.transData.transform(np.column_stack([x, y]))
     occupied: list[Box] = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
+    words_there = [*ax.texts, *ax.get_xticklabels(), *ax.get_yticklabels()]
+    occupied += [tuple(text.get_window_extent().extents) for text in words_there]
     texts = []
     for i, word in enumerate(words):
         text = ax.annotate(word, (x[i], y[i]), (0, 0), textcoords="offset points", fontsize=8, color=colours[i])
