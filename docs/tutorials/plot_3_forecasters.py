@@ -25,7 +25,7 @@ from scipy.special import expit
 rng = np.random.default_rng(0)
 days = 3000
 west, ground, blur = rng.normal(size=(3, days))
-chance = expit(-0.5 + 1.4 * west + 1.0 * ground)
+chance = expit(-0.5 + 1.3 * west + 1.1 * ground)
 rain = (rng.random(days) < chance).astype(int)
 
 
@@ -36,9 +36,9 @@ def know_one(seen, unseen_weight):
 
 
 forecasts = {
-    "West": know_one(1.4 * west, unseen_weight=1.0),
-    "Ground": know_one(1.0 * ground, unseen_weight=1.4),
-    "Bold": expit(2.2 * (-0.5 + 1.0 * west + 0.8 * ground + 0.9 * blur)),
+    "West": know_one(1.3 * west, unseen_weight=1.1),
+    "Ground": know_one(1.1 * ground, unseen_weight=1.3),
+    "Bold": expit(2.2 * (-0.5 + 1.0 * west + 0.8 * ground + 0.7 * blur)),
 }
 print(f"{days} days, rain on {rain.mean():.0%} of them")
 
@@ -69,8 +69,8 @@ figure = MurphyDisplay.from_predictions(rain, forecasts)
 # %%
 # The curves cross. For decisions at middling chances Bold is the best forecaster; for decisions at small or large ones
 # it is the worst, and worse than always saying the average, which is the grey line. A forecaster whose curve lies below
-# another's everywhere is better for everyone. West against Ground is nearly such a case. Where curves cross, there is no
-# best forecaster without a use.
+# another's everywhere is better for everyone; West is better than Ground in nearly this sense. Where curves cross, "the
+# best forecaster" means nothing until one says what the forecast is for.
 #
 # Two honest forecasters, averaged
 # --------------------------------
@@ -120,7 +120,9 @@ print(*found.advice, sep="\n")
 
 # %%
 # Does the average contain all that the three know? That is a question of its own, called sufficiency, and has a test of
-# its own. A small p-value says that it does not.
+# its own. A small p-value says that it does not. For the mean of West and Ground the test finds no such evidence: a mean
+# can be miscalibrated and still contain everything that matters. Then recalibrating it is enough. For all three the mean
+# forgets who said what, and it matters who said it.
 
 from scoreprism.ensembles import sufficiency_test
 
@@ -142,8 +144,9 @@ for name, weight in zip(stack.member_names_, np.ravel(stack.coef_), strict=True)
     print(f"{name:7} {weight:.2f}")
 
 # %%
-# The weights of West and Ground are near 1: two honest forecasters with different reasons add up, they do not average.
-# Bold gets little, since West and Ground together know more than it does.
+# In an average of three each would count a third. Here West and Ground count for more than 1: the log-odds of honest
+# forecasters who have different reasons add up. Bold gets little weight, since the other two together know what it
+# knows.
 
 later_forecasts = {name: p[later] for name, p in forecasts.items()}
 candidates = later_forecasts | {
