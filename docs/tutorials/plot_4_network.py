@@ -103,10 +103,10 @@ z_fit, z_test, _, embedding_test, y_fit, y_test = train_test_split(
     z, embedding, y, test_size=0.5, stratify=y, random_state=0
 )
 temperature = TemperatureCalibrator(kind="logit").fit(z_fit, y_fit)
-print(f"the logits are divided by {1 / temperature.map_.sharpness:.2f}")
+print(f"the logits are multiplied by {temperature.to_dict()['map']['sharpness']:.2f}")
 
 # %%
-# A temperature below 1 makes a timid network bolder.
+# A factor above 1, which is a temperature below 1, makes a timid network bolder.
 
 recalibrated = temperature.calibrate(z_test)
 both = compare(y_test, {"as trained": softmax(z_test, axis=1), "recalibrated": recalibrated}, random_state=0)
@@ -123,8 +123,8 @@ both.difference("as trained", "recalibrated")
 # Is one number enough?
 # ---------------------
 #
-# Vector scaling gives each class a factor and a shift of its own, Dirichlet calibration a whole matrix. With more
-# parameters a map can repair more, and can also fit the noise of 449 images.
+# Vector scaling gives each class a factor and a shift of its own, Dirichlet calibration a whole matrix. A map with more
+# parameters can repair more. It can also fit noise, and these maps have only half of the images to be fitted to.
 
 from scoreprism.calibrators import DirichletCalibrator, VectorScalingCalibrator
 
@@ -138,14 +138,14 @@ table = compare(y_test, laws, random_state=0)
 print(" < ".join(f"{name} {table[name].risk:.3f}" for name in table.ranking()))
 
 # %%
-# Are the other two better than one number, or worse? The paired intervals say whether these images can tell.
+# Are the other two better than one number, or worse? The paired intervals say what these images can tell.
 
 for name in ("vector scaling", "Dirichlet"):
     more = table.difference(name, "temperature")
     print(f"{name:14} against temperature: {more.risk:+.4f} ± {1.96 * more.risk_std_error:.4f}")
 
 # %%
-# Unless an interval excludes 0, take the map with fewest parameters.
+# Neither is shown to be better, and the matrix has clearly learned noise. Temperature scaling it is.
 #
 # Deploy
 # ------
