@@ -103,10 +103,10 @@ z_fit, z_test, _, embedding_test, y_fit, y_test = train_test_split(
     z, embedding, y, test_size=0.5, stratify=y, random_state=0
 )
 temperature = TemperatureCalibrator(kind="logit").fit(z_fit, y_fit)
-print(f"the logits are multiplied by {temperature.to_dict()['map']['sharpness']:.2f}")
+print(f"the logits are divided by {temperature.temperature_:.2f}")
 
 # %%
-# A factor above 1, which is a temperature below 1, makes a timid network bolder.
+# A temperature below 1 makes a timid network bolder.
 
 recalibrated = temperature.calibrate(z_test)
 both = compare(y_test, {"as trained": softmax(z_test, axis=1), "recalibrated": recalibrated}, random_state=0)
