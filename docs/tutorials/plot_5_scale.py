@@ -4,19 +4,22 @@
 A table of a hundred million rows
 =================================
 
-The scores lie in a table that does not fit into memory, or on a cluster, and it grows every day. Which region needs
-recalibration, has the score become worse, and what does it cost to find out?
+Scores and outcomes are in a table that does not fit into memory, or that is on
+a cluster, and it grows every day. Which region needs recalibration, has the
+score become worse, and what does it cost to find out?
 
-The answer needs sums of the rows, not the rows. This page runs on a million rows, because it is made again whenever the
-site is built. What changes with a hundred million is said where it matters, with times that were measured.
+The answer needs sums of the rows, not the rows. This page runs on a million
+rows, because it is made again whenever the site is built. At the end it says
+what changes with a hundred million.
 """
 
 # %%
 # A table on disk
 # ---------------
 #
-# Three months of scores and outcomes from four regions, one Parquet file for each month. The data are simulated: on the
-# coast the score exaggerates, and in March outcomes become more frequent everywhere.
+# Three months of scores and outcomes from four regions, one Parquet file for
+# each month. The data are simulated: on the coast the score exaggerates, and in
+# March outcomes become more frequent everywhere.
 
 import tempfile
 import time
@@ -28,7 +31,11 @@ from scipy.special import expit, logit
 
 folder = Path(tempfile.mkdtemp())
 rng = np.random.default_rng(0)
-months = [np.datetime64("2026-01-01"), np.datetime64("2026-02-01"), np.datetime64("2026-03-01")]
+months = [
+    np.datetime64("2026-01-01"),
+    np.datetime64("2026-02-01"),
+    np.datetime64("2026-03-01"),
+]
 for number, month in enumerate(months):
     n = 340_000
     q = rng.beta(1.2, 8.0, n)
@@ -37,42 +44,54 @@ for number, month in enumerate(months):
     worse = 0.3 if number == 2 else 0.0
     table = pl.DataFrame(
         {
-            "default": (rng.random(n) < expit(logit(q) + worse)).astype(np.int8),
+            "default": (rng.random(n) < expit(logit(q) + worse)).astype(
+                np.int8
+            ),
             "score": expit(-2.2 + steep * (logit(q) + 2.2)),
             "region": region,
             "day": month + rng.integers(0, 28, n),
         }
     )
     table.write_parquet(folder / f"{month}.parquet")
-print(f"{sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.0f} MB in {len(months)} files")
+size = sum(file.stat().st_size for file in folder.iterdir())
+print(f"{size / 1e6:.0f} MB in {len(months)} files")
 
 # %%
 # One pass
 # --------
 #
-# ``scale.decompose`` has the engine that reads the files make sums for about a thousand cells of the score, and fits all
-# laws to the sums. Polars is the engine unless you name another one.
+# ``scale.decompose`` divides the score into about a thousand cells, lets an
+# engine sum the rows of each cell, and fits everything to the sums. The engine
+# is Polars unless you name another one.
 
 from scoreprism import scale
 
 start = time.perf_counter()
 found = scale.decompose(
-    str(folder / "*.parquet"), target="default", score="score", segments="region", time="day", loss="log"
+    str(folder / "*.parquet"),
+    target="default",
+    score="score",
+    segments="region",
+    time="day",
+    loss="log",
 )
 seconds = time.perf_counter() - start
 found.summary()
 
 # %%
 
-print(f"{found.n:,} rows, with all regions and months, in {seconds:.1f} seconds")
+print(f"{found.n:,} rows, all regions and months: {seconds:.1f} seconds")
 
 # %%
-# These are the terms, intervals and advice that ``decompose`` gives for rows in memory. Two things are different with so
-# many rows. First, nearly everything is significant, so look at how large a gain is before you look at whether there is
-# one. Second, laws are evaluated on cells of the score. What that can have changed is bounded:
+# These are the terms, intervals and advice that ``decompose`` gives for rows in
+# memory. With so many rows nearly everything is significant, so the size of a
+# gain matters more than whether there is one. And since rows of a cell are
+# treated alike, the result has a small error. It is estimated, and can be
+# compared with the standard error.
 
-print(f"error of the cells: at most {found.quantisation_error:.1e}")
-print(f"standard error of the reliability: {found.std_error['reliability']:.1e}")
+error = found.std_error["reliability"]
+print(f"error of the cells                 {found.quantisation_error:.1e}")
+print(f"standard error of the reliability  {error:.1e}")
 
 # %%
 # Which region?
@@ -87,26 +106,29 @@ found.segments
 figure = found.segments.plot(terms=["reliability"])
 
 # %%
-# The coast stands out so far that its bar had to be cut. The summary above called the gain for the whole table too small
-# to be worth a change. That was true of the average, and it hid a region where recalibration is worth it.
+# The coast stands out so far that its bar had to be cut. The summary above
+# called the gain for the whole table too small to be worth a change. That is
+# true on average, and it hides a region where recalibration is worth it.
 #
 # Has it become worse?
 # --------------------
 #
-# ``drift`` compares every month with the one before. A diamond marks a change that is significant when all of them are
-# judged together.
+# ``drift`` compares every month with the one before. A diamond marks a change
+# that is significant when all of them are judged together.
 
 drift = found.drift()
 figure = drift.plot()
 
 # %%
-# In March the loss rises. Why? Either the scores of the applicants changed, or the outcomes of applicants with the same
-# score did.
+# In March the loss rises. Why? Either the scores of the applicants changed, or
+# the outcomes of applicants with the same score did.
 
 drift.mix()
 
 # %%
-# It is the outcomes. And would a map that was fitted in February have helped in March?
+# It is the outcomes. Would a map that was fitted in February have helped in
+# March? *Gains* is what it takes off the loss, *loses* how far it is from the
+# best map of that month.
 
 drift.stale()
 
@@ -114,48 +136,56 @@ drift.stale()
 # Sums that add up
 # ----------------
 #
-# Nobody reads a hundred million rows again because a day has been added. ``aggregate`` makes the sums of a part. Sums of
-# parts can be added, in any order, and kept as text. Here each month is summed by itself, and one of them by another
-# engine.
+# Nobody reads a hundred million rows again because a day has been added.
+# ``aggregate`` makes the sums of a part. Sums of parts can be added, in any
+# order, and kept as text. Here each month is summed by itself, and one of them
+# by another engine.
 
 options = {"target": "default", "score": "score", "segments": "region"}
 files = sorted(folder.iterdir())
-january, february = scale.aggregate(str(files[0]), **options), scale.aggregate(str(files[1]), **options)
+january = scale.aggregate(str(files[0]), **options)
+february = scale.aggregate(str(files[1]), **options)
 march = scale.aggregate(str(files[2]), engine="duckdb", **options)
 text = january.to_json()
-print(f"January: {january.n:,} rows, {files[0].stat().st_size / 1e6:.1f} MB of Parquet, {len(text) / 1e6:.1f} MB of sums")
+print(f"January: {january.n:,} rows, {len(text) / 1e6:.1f} MB of sums")
 
 total = scale.Sums.from_json(text) + february + march
 again = total.decompose("log")
-print(f"reliability from added sums {again.terms['reliability']:.6f}, from all files at once {found.terms['reliability']:.6f}")
+print(f"reliability, added sums:  {again.terms['reliability']:.6f}")
+print(f"reliability, one pass:    {found.terms['reliability']:.6f}")
 
 # %%
-# The size of the sums depends on the number of cells and segments, not on the number of rows: those of a hundred times as
-# many rows are as large. The two numbers above agree nearly, not exactly, because folds are drawn within cells and the
-# months were not separated in the sums.
+# The size of the sums depends on the number of cells and segments. With a
+# hundred times as many rows they would be as large as they are here.
 #
 # Recalibrate where the data are
 # ------------------------------
 #
-# The sums are enough to say that the coast needs a map. To fit it, a sample of the coast is plenty, since the map has a
-# few parameters. ``apply`` then adds a column to the table, lazily, in its own engine.
+# The sums say that the coast needs a map. To fit one, a sample is enough,
+# because a map has few parameters. Here it is fitted to the coast in January.
+# ``apply`` then adds a column to the table, lazily, in the engine of the table.
+# The other months are not read before they are needed.
 
 from scoreprism.calibrators import PlattCalibrator
 
-rows = pl.scan_parquet(str(folder / "*.parquet")).filter(pl.col("region") == "coast")
-january_on_the_coast = rows.filter(pl.col("day") < months[1]).collect()
-platt = PlattCalibrator().fit(january_on_the_coast["score"], january_on_the_coast["default"])
-february_on_the_coast = rows.filter(pl.col("day") >= months[1], pl.col("day") < months[2])
-recalibrated = scale.apply(february_on_the_coast, platt, score="score", name="recalibrated")
-before = scale.decompose(recalibrated, target="default", score="score", loss="log")
-after = scale.decompose(recalibrated, target="default", score="recalibrated", loss="log")
+on_the_coast = pl.col("region") == "coast"
+sample = pl.scan_parquet(files[0]).filter(on_the_coast).collect()
+platt = PlattCalibrator().fit(sample["score"], sample["default"])
+
+rows = pl.scan_parquet(files[1]).filter(on_the_coast)
+rows = scale.apply(rows, platt, score="score", name="recalibrated")
+before, after = (
+    scale.decompose(rows, target="default", score=score, loss="log")
+    for score in ("score", "recalibrated")
+)
+print(f"February on the coast: loss {before.risk:.4f} → {after.risk:.4f}")
 
 # %%
 # A hundred million rows
 # ----------------------
 #
-# The calls stay the same. On a cluster the table is a Spark frame instead of a folder (this block is shown and not run
-# here):
+# The calls stay the same. On a cluster the table is a Spark frame instead of a
+# folder (this block is shown and not run here):
 #
 # .. code-block:: python
 #
@@ -164,15 +194,28 @@ after = scale.decompose(recalibrated, target="default", score="recalibrated", lo
 #
 #     spark = SparkSession.builder.getOrCreate()
 #     table = spark.read.table("scoring.outcomes").filter("day >= '2026-01-01'")
-#     found = scale.decompose(table, target="default", score="score", segments="region", time="day", loss="log")
+#     found = scale.decompose(
+#         table, target="default", score="score",
+#         segments="region", time="day", loss="log",
+#     )
 #
-# The executors need no scoreprism and no Python, since everything is an expression of Spark's own. With DuckDB, pass
-# ``engine="duckdb"`` or one of its relations; Dask and ibis work in the same way.
+# The executors need neither scoreprism nor Python, since everything is an
+# expression of Spark's own. With DuckDB, pass ``engine="duckdb"`` or one of its
+# relations. Dask and ibis work in the same way.
 #
-# What it costs was measured with ``python -m benchmarks.scale`` on two cores. Thirty million rows of Parquet, without
-# segments, took Polars less than 0.6 seconds to sum, DuckDB less than a second, and Spark and Dask less than 3 seconds
-# each. Then each segment and each period takes about 0.2 seconds to fit, however many rows it has. The memory of the
-# whole process was below 400 MB with ten million rows, and also with a hundred million.
+# The costs were measured once, on two cores, with ``python -m
+# benchmarks.scale``:
+#
+# - To sum thirty million rows of Parquet without segments took Polars less than
+#   0.6 seconds and DuckDB less than one second. Spark and Dask took less than 3
+#   seconds each.
+# - To fit took about 0.2 seconds for each segment and each period, however many
+#   rows they have.
+# - The memory of the whole process stayed below 400 MB, with ten million rows
+#   and with a hundred million.
+#
+# The page on scale in the user guide has the tables, and calculates from them
+# what a cluster would need.
 #
 # The answer
 # ----------
@@ -180,11 +223,15 @@ after = scale.decompose(recalibrated, target="default", score="recalibrated", lo
 regions = found.segments
 worst = max(regions, key=lambda region: regions[region].terms["reliability"])
 change = drift.interval("reliability", "2026-03")
-print(f"{found.n:,} rows in {seconds:.1f} s, {len(regions)} regions and {len(found.periods)} months included")
-print(f"to recalibrate first: {worst}, reliability {regions[worst].terms['reliability']:.4f}")
-print(f"with January's map, in February: {before.terms['reliability']:.5f} → {after.terms['reliability']:.5f}")
-print(f"March against February: reliability {change.low:+.4f} to {change.high:+.4f} (95 %)")
+print(f"{found.n:,} rows in {seconds:.1f} seconds")
+print(f"recalibrate first: {worst}")
+print("its reliability in February:")
+print(f"  as it is            {before.terms['reliability']:.5f}")
+print(f"  with January's map  {after.terms['reliability']:.5f}")
+print("reliability of the table, March against February:")
+print(f"  {change.low:+.4f} to {change.high:+.4f} (95 % interval)")
 
 # %%
-# Recalibrate the coast. In March every region needs a new map, since outcomes have changed at the same score; find out
-# why before you fit it. The next day costs one pass over the next day.
+# Recalibrate the coast. In March outcomes changed in all regions, so find out
+# why before you fit another map. To keep this up to date costs one pass over
+# the rows of each new day.
