@@ -29,7 +29,8 @@ import numpy as np
 import polars as pl
 from scipy.special import expit, logit
 
-folder = Path(tempfile.mkdtemp())
+holder = tempfile.TemporaryDirectory()  # removed at the end
+folder = Path(holder.name)
 rng = np.random.default_rng(0)
 months = [
     np.datetime64("2026-01-01"),

@@ -152,7 +152,8 @@ print(f"log-odds lack {alarm.shift.low:.2f} to {alarm.shift.high:.2f}")
 # regions that it flags, at most 5 % are flagged wrongly on average, at every
 # look.
 
-monitor.list_segments()
+flags = monitor.list_segments()
+print(flags)
 
 # %%
 # Both regions are flagged, so the cause is one that they share, and one map may
