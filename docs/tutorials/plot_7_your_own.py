@@ -4,21 +4,21 @@
 A loss and a calibrator of your own
 ===================================
 
-A factory inspects machines that are likely to break down. It knows what an
-inspection costs and roughly what a breakdown costs. What does a bad probability
-cost, in its own currency, and what is the smallest repair?
+A factory inspects machines that are likely to break down. It knows what
+an inspection costs and roughly what a breakdown costs. What does a bad
+probability cost, in its own currency, and what is the smallest repair?
 
-Neither the loss nor the repair is in the library. You will write both, in a few
-lines each. On the way you will meet a loss that seems to make sense and does
-not.
+Neither the loss nor the repair is in the library. You will write both,
+in a few lines each. On the way you will meet a loss that seems to make
+sense and does not.
 """
 
 # %%
 # Two models
 # ----------
 #
-# Breakdowns are rare. So one of two models was trained with balanced classes,
-# as is often advised.
+# Breakdowns are rare. So one of two models was trained with balanced
+# classes, as is often advised.
 
 import numpy as np
 from scipy.special import expit, logit
@@ -46,9 +46,9 @@ for name, p in scores.items():
 # A loss that seems to make sense
 # -------------------------------
 #
-# A breakdown costs about six times as much as an inspection. So why not count
-# the log loss of breakdowns six times? ``check_proper`` looks for a probability
-# that pays better than the truth.
+# A breakdown costs about six times as much as an inspection. So why not
+# count the log loss of breakdowns six times? ``check_proper`` looks for
+# a probability that pays better than the truth.
 
 from scoreprism.exceptions import ImproperLossError
 from scoreprism.losses import check_proper
@@ -65,18 +65,19 @@ except ImproperLossError as error:
     print(error)
 
 # %%
-# Whoever minimises this loss must say probabilities that are too high. Judged
-# by it, the balanced model would look good because it is wrong. The library
-# makes no loss of such a function.
+# Whoever minimises this loss must say probabilities that are too high.
+# Judged by it, the balanced model would look good because it is wrong.
+# The library makes no loss of such a function.
 #
 # The loss of the decision
 # ------------------------
 #
 # Costs belong to decisions. If a breakdown costs as much as :math:`c`
-# inspections, a machine should be inspected when its probability is above
-# :math:`1/(1+c)`. A needless inspection then costs 1, and a breakdown that was
-# not prevented costs :math:`c`. The factory is not sure about :math:`c`, only
-# that it is between 3 and 9. So the loss is the average over these costs.
+# inspections, a machine should be inspected when its probability is
+# above :math:`1/(1+c)`. A needless inspection then costs 1, and a
+# breakdown that was not prevented costs :math:`c`. The factory is not
+# sure about :math:`c`, only that it is between 3 and 9. So the loss is
+# the average over these costs.
 
 from scoreprism.losses import from_loss
 
@@ -86,17 +87,18 @@ costs = np.arange(3, 10)
 def cost_of_decisions(p, y):
     """Cost of inspecting above 1/(1+c), averaged over the costs c."""
     inspected = p[:, None] > 1 / (1 + costs)
-    return np.where(y[:, None] == 1, costs * ~inspected, inspected).mean(axis=1)
+    cost = np.where(y[:, None] == 1, costs * ~inspected, inspected)
+    return cost.mean(axis=1)
 
 
 factory_loss = from_loss(cost_of_decisions, name="factory")
 for p in (0.05, 0.15, 0.5):
     breakdown, none = factory_loss.loss([p, p], [1, 0])
-    print(f"{p:.2f} costs {breakdown:.2f} if it breaks down, else {none:.2f}")
+    print(f"{p:.2f}: breakdown costs {breakdown:.2f}, none {none:.2f}")
 
 # %%
-# ``from_loss`` has checked that it is proper. Now everything in the library
-# takes it, and answers in inspections per machine.
+# ``from_loss`` has checked that it is proper. Now everything in the
+# library takes it, and answers in inspections per machine.
 
 from scoreprism import compare
 
@@ -109,26 +111,26 @@ by_cost
 figure = by_cost.plot()
 
 # %%
-# The balanced model costs more, and the difference is reliability. The Murphy
-# diagram shows at which decisions it arises. The factory's thresholds are in
-# the shaded part.
+# The balanced model costs more, and the difference is reliability. The
+# Murphy diagram shows at which decisions it arises. The factory's
+# thresholds are in the shaded part.
 
 from scoreprism.displays import MurphyDisplay
 
 display = MurphyDisplay.from_predictions(y[judge], judged)
 least, most = 1 / (1 + costs.max()), 1 / (1 + costs.min())
-shade = display.ax_.axvspan(least, most, color="#7D848D", alpha=0.2, lw=0)
+shade = display.ax_.axvspan(least, most, color="#7D848D", alpha=0.2)
 
 # %%
 # A loss from an entropy
 # ----------------------
 #
-# There is a second way to make a loss: say how uncertain a probability is. For
-# that any concave function of the probabilities will do, and the loss that
-# belongs to it is proper. The sum of the square roots bends more at small
-# probabilities than the entropy of the log loss does, so its loss gives more
-# weight to rare events. The second function is its gradient, which may be left
-# out.
+# There is a second way to make a loss: say how uncertain a probability
+# is. For that any concave function of the probabilities will do, and
+# the loss that belongs to it is proper. The sum of the square roots
+# bends more at small probabilities than the entropy of the log loss
+# does, so its loss gives more weight to rare events. The second
+# function is its gradient, which may be left out.
 
 from scoreprism.losses import from_entropy
 
@@ -140,17 +142,19 @@ root_loss = from_entropy(
 compare(y[judge], judged, loss=root_loss, random_state=0)
 
 # %%
-# The models come in the same order, and again the difference is reliability.
-# The weight of rare events has a price: single rows carry much of the variance.
+# The models come in the same order, and again the difference is
+# reliability. The weight of rare events has a price: single rows carry
+# much of the variance.
 #
 # A calibrator of your own
 # ------------------------
 #
-# What balancing does to a logistic regression is known: it adds nearly the same
-# number to all log-odds. So one number should repair it. No calibrator in the
-# library is that small. To write one, derive from ``Calibrator``, state what
-# holds for every data set, and return the fitted map from ``_fit``. The map can
-# be any function of an array of scores.
+# What balancing does to a logistic regression is known: it adds nearly
+# the same number to all log-odds. So one number should repair it. No
+# calibrator in the library is that small. To write one, derive from
+# ``Calibrator``, state what holds for every data set, and return the
+# fitted map from ``_fit``. The map can be any function of an array of
+# scores.
 
 from dataclasses import dataclass
 
@@ -170,7 +174,7 @@ class Shifted:
 
 
 class ShiftCalibrator(Calibrator):
-    """Add to all log-odds the number that makes the mean probability right."""
+    """Add a number to all log-odds, so that the mean is right."""
 
     name = "shift"
     monotone = strictly_increasing = smooth = True
@@ -191,8 +195,8 @@ shift = ShiftCalibrator().fit(scores["balanced"][fit], y[fit])
 print(f"shift of the log-odds: {shift.shift_:.2f}")
 
 # %%
-# Labels of any kind, frames and weights work from here on, and what makes no
-# sense is refused.
+# Labels of any kind, frames and weights work from here on, and what
+# makes no sense is refused.
 
 from scoreprism.exceptions import InputError
 
@@ -205,17 +209,17 @@ except InputError as error:
     print(error)
 
 # %%
-# The calibrator can be passed wherever one is taken: ``decompose`` has an
-# argument ``calibrator``, and so has ``RecalibratedClassifier``. What it does
-# not have are files and SQL, which the library writes for its own maps only.
-# Keep it with ``pickle``.
+# The calibrator can be passed wherever one is taken: ``decompose`` has
+# an argument ``calibrator``, and so has ``RecalibratedClassifier``.
+# What it does not have are files and SQL, which the library writes for
+# its own maps only. Keep it with ``pickle``.
 #
 # Is one number enough?
 # ---------------------
 #
 # The map was fitted to 500 machines. Here it is beside maps with more
-# parameters, which were fitted to the same machines. All of them are judged on
-# other machines.
+# parameters, which were fitted to the same machines. All of them are
+# judged on other machines.
 
 from scoreprism.calibrators import IsotonicCalibrator, PlattCalibrator
 
@@ -230,14 +234,15 @@ figure = final.plot(terms=["reliability"])
 # The answer
 # ----------
 
-print("cost in inspections per machine, and more than the plain model's:")
+print("inspections per machine, and how many more than the plain model")
 for name in final.ranking():
     more = final.difference(name, "plain")
-    margin = 1.96 * more.risk_std_error
-    print(f"{name:19} {final[name].risk:.3f}  {more.risk:+.3f} ± {margin:.3f}")
+    difference = f"{more.risk:+.3f} ± {1.96 * more.risk_std_error:.3f}"
+    print(f"{name:19} {final[name].risk:.3f}   {difference}")
 
 # %%
-# Balancing the classes made the decisions of the factory much more expensive.
-# One number, fitted to 500 machines, repairs that. It is better still not to
-# balance: the plain model needed no repair. And check a loss of your own before
-# you use it, because the first that comes to mind may not be proper.
+# Balancing the classes made the decisions of the factory much more
+# expensive. One number, fitted to 500 machines, repairs that. It is
+# better still not to balance: the plain model needed no repair. And
+# check a loss of your own before you use it, because the first that
+# comes to mind may not be proper.
