@@ -49,7 +49,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 
 def prepare_columns_for(classifier):
-    """Words as indicators, numbers on one scale, then the classifier."""
+    """Indicators of words, numbers on one scale, the classifier."""
     words = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     columns_ready = make_column_transformer(
         (words, columns(dtype_exclude="number")),
@@ -266,9 +266,7 @@ share = gain.terms["reliability"] / gain.risk
 bound = after["boosting"].lower_bound("reliability").value
 rest = after.difference("recalibrated", "forest")
 print(f"log loss of boosting: {after['boosting'].risk:.3f}")
-print(
-    f"recalibration gains {gain.risk:.3f}; promised: {bound:.3f} or more"
-)
+print(f"recalibration gains {gain.risk:.3f}, promised {bound:.3f} or more")
 print(f"reliability accounts for {share:.0%} of the gain")
 print(f"then it is {rest.risk:.3f} behind the forest")
 

@@ -235,7 +235,7 @@ CLAIMS = {
     "plot_5_scale": {
         "The coast stands out": lambda v: v["worst"] == "coast",
         "too small to be worth a change": lambda v: (
-            any(finding.kind == "not_material" for finding in v["found"].findings)
+            "not worth a change" in repr(v["found"].summary())
         ),
         "In March the loss rises": lambda v: separate(v["change"]) and v["change"].low > 0,
         "It is the outcomes": lambda v: dict(
