@@ -266,7 +266,7 @@ share = gain.terms["reliability"] / gain.risk
 bound = after["boosting"].lower_bound("reliability").value
 rest = after.difference("recalibrated", "forest")
 print(f"log loss of boosting: {after['boosting'].risk:.3f}")
-print(f"recalibration gains {gain.risk:.3f}, promised {bound:.3f} or more")
+print(f"recalibration gains {gain.risk:.3f}, {bound:.3f} was promised")
 print(f"reliability accounts for {share:.0%} of the gain")
 print(f"then it is {rest.risk:.3f} behind the forest")
 

@@ -242,6 +242,9 @@ CLAIMS = {
             zip(zip(*(v["drift"].mix().to_frame("polars")[c] for c in ("period", "part")), strict=True),
                 v["drift"].mix().to_frame("polars")["low"] > 0, strict=True)
         ) == {("2026-02", "mix"): False, ("2026-02", "outcomes"): False, ("2026-03", "mix"): False, ("2026-03", "outcomes"): True},
+        "In March the map of February would have done harm": lambda v: (
+            v["drift"].stale().to_frame("polars").filter(period="2026-03", part="gains")["high"][0] < 0
+        ),
         "Recalibrate the coast": lambda v: v["after"].terms["reliability"] < 0.1 * v["before"].terms["reliability"],
     },
     "plot_6_monitoring": {
