@@ -136,7 +136,8 @@ drift.mix()
 drift.stale()
 
 # %%
-# In March the map of February would have done harm: its gain is below 0.
+# In March the map of February would have done harm: its gain is below
+# 0.
 #
 # Sums that add up
 # ----------------
