@@ -126,10 +126,7 @@ def draw(frame):
         )
         top.semilogy(when, frame["e_calibration"])
         top.axhline(20, color="#D55E00", linewidth=1)
-        top.annotate(
-            "alarm", (when[0], 20), (0, 4), textcoords="offset points",
-            color="#D55E00",
-        )  # fmt: skip
+        top.text(when[0], 26, "alarm", color="#D55E00")
         top.set_ylabel("evidence")
         bottom.fill_between(when, low, high, alpha=0.3)
         bottom.set_ylim(0, 0.02)
@@ -160,8 +157,8 @@ flags = monitor.list_segments()
 print(flags)
 
 # %%
-# Both regions are flagged, so the cause is one that they share, and one
-# map may repair both.
+# Both regions are flagged, which speaks for a cause that they share.
+# One map may repair both.
 #
 # Recalibrate, and go on
 # ----------------------
