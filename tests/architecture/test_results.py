@@ -16,6 +16,7 @@ from polars.testing import assert_frame_equal
 
 import scoreprism
 from scoreprism import curves, ensembles, inference, metrics, references, scale
+from scoreprism._document.result import find_decimals
 from scoreprism.exceptions import UnavailableError
 
 #: What public functions return that is no result: tools, rows, files.
@@ -199,3 +200,10 @@ def test_a_report_of_an_infinite_loss_has_a_row_at_the_floor_and_draws_it():
     assert np.isfinite(frame["risk"][1])
     assert report.plot().curves[0].risk == frame["risk"][1]
     plt.close("all")
+
+
+def test_a_standard_error_that_is_rounding_does_not_ask_for_decimals():
+    """Five decimals, more for small errors (two digits of 2e-7 need eight); 1e-17 beside 0.01 is no error."""
+    assert find_decimals({"std_error": [0.01, 0.002]}) == 5
+    assert find_decimals({"std_error": [0.01, 2e-7]}) == 8
+    assert find_decimals({"std_error": [0.01, 1e-17]}) == 5

@@ -980,6 +980,30 @@ def test_sql_is_for_one_score_and_two_classes():
     )
 
 
+class ByFunction(Calibrator):
+    """What a user writes whose map is a function: docs/tutorials/plot_7_your_own.py."""
+
+    name = "by-function"
+
+    def __init__(self, kind="probability"):
+        self.kind = kind
+
+    def _fit(self, data):
+        return np.sqrt
+
+
+def test_a_map_that_is_a_function_is_not_written():
+    fitted = ByFunction().fit(*sample(60))
+    np.testing.assert_array_equal(fitted.calibrate([0.25, 0.81]), [0.5, 0.9])
+    for write, message in [
+        (fitted.to_json, "made of parts that the library knows; got a ufunc in ByFunction. Keep .* with pickle."),
+        (lambda: fitted.to_sql("s"), "to_sql must be called on a map that has a formula; got a ufunc in ByFunction"),
+        (lambda: fitted.to_expr("s"), "to_expr must be called on a map that has a formula"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            write()
+
+
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_weights_that_count_no_rows_are_scaled_to_the_number_of_rows(name):
     """Σw is the n of a map, so that w·1e-200 can only mean the ratios: the map of w·n/Σw."""

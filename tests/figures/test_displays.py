@@ -810,6 +810,21 @@ def test_the_house_style_is_a_file_for_a_while():
     assert mpl.rcParams["axes.spines.top"] is True
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_the_house_style_keeps_what_a_backend_switches_on(before, monkeypatch):
+    """The backend of notebooks is loaded by the first figure, and calls `interactive(True)` then."""
+    monkeypatch.setitem(mpl.rcParams, "interactive", before)
+    with house_style():
+        assert mpl.is_interactive() is before
+    assert mpl.is_interactive() is before
+    with house_style():
+        mpl.interactive(True)
+    assert mpl.is_interactive()
+    with pytest.raises(ZeroDivisionError), house_style():
+        raise ZeroDivisionError
+    assert mpl.is_interactive()
+
+
 def test_curve_kwargs_reach_the_lines(law):
     assert {line.get_linewidth() for line in drawn("murphy", law, 3, curve_kwargs={"lw": 4}).line_} == {4}
     each = [{"color": "red"}, {"color": "lime", "linestyle": ":"}, {}]

@@ -245,6 +245,7 @@ def test_get_loss():
     for arguments, message in [
         (("logg",), r"loss must be one of brier, log, .* got 'logg'. Did you mean 'log'\?"),
         ((3,), "loss must be one of .* got 3. Pass its name."),
+        ((np.square,), r"loss must be a loss or its name; got the function square. Make a loss of it with from_loss."),
     ]:
         with pytest.raises(InputError, match=message):
             get_loss(*arguments)

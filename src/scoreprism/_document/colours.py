@@ -60,8 +60,15 @@ def house_style() -> Iterator[None]:
     >>> mpl.rcParams["axes.spines.top"]
     True
     """
-    from matplotlib import rc_context, rc_params_from_file
+    from matplotlib import interactive, is_interactive, rc_context, rc_params_from_file
 
     path = str(files("scoreprism._document") / "house.mplstyle")
-    with rc_context(rc_params_from_file(path, use_default_template=False)):
-        yield
+    shows = is_interactive()
+    try:
+        with rc_context(rc_params_from_file(path, use_default_template=False)):
+            try:
+                yield
+            finally:
+                shows = is_interactive()
+    finally:
+        interactive(shows)  # the first figure loads the backend, and that of notebooks then begins to show figures

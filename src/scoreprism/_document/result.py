@@ -27,6 +27,8 @@ _KINDS = {"share": "share", "rows": "count", "n": "count", "p_holm": "pvalue", "
 _WIDTH = 110
 #: Lines at the beginning and at the end that a text shows of a long table.
 _ENDS = 5
+#: A standard error below this share of the largest is rounding: no decimals are shown for its sake.
+_ROUNDING = 1e-10
 
 
 class Result(ABC):
@@ -182,6 +184,7 @@ def find_decimals(columns: Mapping[str, Sequence[Any]]) -> int:
     errors = [abs(value) for value in columns.get("std_error", ()) if isinstance(value, float) and value]
     ends = [abs(value) for value in columns.get("high", ()) if isinstance(value, float)]
     known = [value for value in errors or ends if math.isfinite(value)]
+    known = [value for value in known if value > _ROUNDING * max(known, default=0.0)]
     finest = min(known, default=1.0) if errors else 0.1 * max(known, default=1.0)
     return 5 if not 0.0 < finest < 1e-5 else min(1 - math.floor(math.log10(finest)), 12)
 

@@ -36,7 +36,7 @@ from scoreprism._core.lazy_laws import ClassScores, take_rows_of_law
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, column_expression
-from scoreprism._maps.parts import REMEDY, Map, brief, decode, encode
+from scoreprism._maps.parts import REMEDY, Map, Part, brief, decode, encode
 from scoreprism._maps.score_block import ScoreBlock
 from scoreprism._maps.score_reduction import Reduction
 from scoreprism._maps.torch_map import make_torch_map
@@ -293,6 +293,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             What `to_json` writes; `scoreprism.calibrators.from_dict` reads it.
         """
         check_is_fitted(self)
+        if not isinstance(self.map_, Part):
+            refuse(
+                "a map that goes to a file must be made of parts that the library knows",
+                f"a {type(self.map_).__name__} in {type(self).__name__}",
+                "Keep a calibrator of your own with pickle.",
+            )
         names, provenance = getattr(self, "feature_names_in_", None), getattr(self, "provenance_", None)
         return map_files.seal(
             {
@@ -424,6 +430,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The map as a formula of a score, in the dialect of the score."""
         formula = getattr(self.map_, "formula", None)
         two_logits = self.kind == "logit" and self.n_features_in_ > 1
+        if formula is None and not isinstance(self.map_, Part):
+            refuse(
+                f"{who} must be called on a map that has a formula",
+                f"a {type(self.map_).__name__} in {type(self).__name__}",
+                "Give the map a method `formula`, or apply it in Python.",
+            )
         if formula is None or two_logits or len(self.classes_) > 2:
             refuse(
                 f"{who} must be called on a map of one score and two classes",

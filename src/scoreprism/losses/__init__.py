@@ -78,6 +78,9 @@ def get_loss(loss: str | ProperLoss, **parameters: float) -> ProperLoss:
                 "Set them when making the loss.",
             )
         return loss
+    if callable(loss) and not isinstance(loss, type):
+        got = getattr(loss, "__name__", type(loss).__name__)
+        refuse("loss must be a loss or its name", f"the function {got}", "Make a loss of it with `from_loss`.")
     cls = LOSSES[parse_choice(loss, LOSSES, "loss")]
     try:
         return cls(**parameters)
