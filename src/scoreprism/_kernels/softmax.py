@@ -82,7 +82,9 @@ class SoftmaxProblem:
             return
         for rows in row_blocks(self.codes.shape[0], max(self.start.shape[1], self.design.shape[1])):
             x, codes = np.ascontiguousarray(self.design[rows].T), self.codes[rows]
-            law = theta[0][:, None] * x + theta[1][:, None] if self.diagonal else theta.T @ x
+            law = theta[:1].T * x if self.diagonal else theta.T @ x
+            if self.diagonal:
+                law += theta[1:].T
             if self.offset is not None:
                 law += self.offset[rows].T
             law -= law.max(axis=0)
@@ -112,10 +114,14 @@ class SoftmaxProblem:
         """Probabilities minus outcomes, times the weight of their row; of arrays (K, rows)."""
         weight, codes = self.mass[rows], self.codes[rows]
         if isinstance(law, np.ndarray):
-            error = np.multiply(law, weight.astype(law.dtype, copy=False), out=law)
+            error = law if self.weight is None else np.multiply(law, weight.astype(law.dtype, copy=False), out=law)
             error[codes, np.arange(codes.size)] -= weight
             return error
         return ((law.T - one_hot_like(like(codes, law), law.T)) * like(weight, law, law.dtype)[:, None]).T
+
+    def find_least(self, theta: FloatArray) -> float:
+        """The smallest probability of any class in any row."""
+        return min(float(law.min()) for _, _, law, _ in self._visit(theta))
 
     def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """The penalised loss and its slope."""
