@@ -198,6 +198,8 @@ def test_rates_of_rare_events_have_as_many_decimals_as_their_scores():
     table = _table(report, "calibration", "grades-1")
     kinds = {column.key: column.kind for column in table.columns}
     assert {kinds[key] for key in ("score", "predicted", "observed", "interval")} == {"number"}
+    (curve,) = [block.data for block in report["calibration"].blocks if getattr(block, "key", "") == "reliability"]
+    assert {column.kind for column in curve.columns} == {"number"}
 
 
 def test_headings_of_segments_leave_names_of_models_alone():

@@ -350,9 +350,10 @@ def _log_observed(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArr
 def _mix(candidates: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
     """The law of every model, mixed by its own weights."""
     models = np.zeros(candidates[0].shape)
+    n, width = models[0].shape if models.ndim == 3 else (models[0].size, 1)
     for model, own in enumerate(shares):
         chosen = [(share, laws[model]) for share, laws in zip(own, candidates, strict=True) if share > 1e-6]
-        for rows in row_blocks(models.shape[1], models[0, 0].size):
+        for rows in row_blocks(n, width):
             mixed = models[model, rows]
             for share, law in chosen:
                 mixed += share * law[rows]
