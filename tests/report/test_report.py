@@ -964,6 +964,8 @@ def test_make_report_writes_once_and_checks_first(tmp_path, law):
         (Range(None, 0.5, 0.4), "short", "0.400 (≤ 0.500)"),
         (Range(math.nan, math.nan), "short", "–"),
         (0.0004, "pvalue", "< 0.001"),
+        (0.99975, "share", "99.9 %"),
+        (1.0, "share", "100.0 %"),
     ],
 )
 def test_cells_are_shown_as_people_read_them(cell, kind, text):
