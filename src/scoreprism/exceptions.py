@@ -79,7 +79,7 @@ class InputError(ScoreprismError):
     Traceback (most recent call last):
         ...
     scoreprism.exceptions.InputError: p must hold probabilities between 0 and 1; got 1.5 in row 0 \
-(1 of 1 rows outside). If these are logits, apply scipy.special.expit (softmax for several classes) first.
+(1 of 1 rows outside). If these are logits, declare them with scoreprism.Logits.
     """
 
     def __init__(self, rule: str, got: str | None = None, remedy: Marked = "", argument: str = "") -> None:

@@ -1130,3 +1130,23 @@ def test_a_map_that_must_not_turn_a_score_around_is_told_to_be_constant(file):
 def test_order_is_for_a_map_that_is_chosen(file):
     done = call("recalibrate", file, *ONE, "--method", "kernel", "--order", "keep", code=2)
     assert "--order is for --method selected; got kernel" in done.stderr
+
+
+def test_logits_are_declared_and_judged_as_in_python(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    z = (2.0 * rng.normal(size=(300, 3))).round(6)
+    y = (z / 1.5 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    pl.DataFrame({"y": y, **{f"z_{k}": z[:, k] for k in range(3)}, "x": rng.normal(size=300)}).write_csv("logits.csv")
+    args = ("logits.csv", "--target", "y", "--score", "z_*", "--logits")
+    found = call("diagnose", *args, "--loss", "brier", "--format", "json")
+    assert "note: Score 'z' was read as logits." in found.stderr
+    made = json.loads(found.stdout)["models"]["z"]["losses"]["brier"]["terms"]
+    terms = {name: term["estimate"] for name, term in made.items()}
+    assert terms == pytest.approx(scoreprism.decompose(y, scoreprism.Logits(z), loss="brier").terms, rel=1e-12)
+    assert "take them with --logits." in call("diagnose", *args[:-1], code=2).stderr
+    for extra in (("--all-features",), ("--engine", "polars")):
+        assert "--logits" in call("diagnose", *args, *extra, code=2).stderr
+    refused = call("report", *args, "--save-map", "map.json", code=2).stderr
+    assert "--save-map and --logits exclude each other; got both. A map of a file is one of probabilities" in refused
+    assert not Path("map.json").exists()

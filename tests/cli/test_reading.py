@@ -316,6 +316,57 @@ def test_wide_scores_that_do_not_fit(read):
     assert "must be named once" in refused(read, content, ReadOptions("y", ("p_a", "p_a")))
 
 
+LOGITS = "y,z_a,z_b,z_c\na,2,0.5,-1\nb,-inf,1.5,0\nc,-3,-1,4\n"
+
+
+@pytest.mark.parametrize("kind", ["text", "parquet"])
+def test_logits_that_are_declared(read, tmp_path, kind):
+    """Of several classes: the softmax that `Logits` gives, −∞ included."""
+    roles = ReadOptions(target="y", scores=("z_*",), logits=True)
+    if kind == "parquet":
+        frame = pl.read_csv(io.BytesIO(LOGITS.encode()), schema_overrides={"z_a": pl.Float64})
+        frame.write_parquet(tmp_path / "data.parquet")
+        found = read_sample(str(tmp_path / "data.parquet"), roles)
+    else:
+        found = read(LOGITS, roles)
+    z = np.array([[2, 0.5, -1], [-np.inf, 1.5, 0], [-3, -1, 4]])
+    np.testing.assert_array_equal(
+        found.sample.prediction, scoreprism.Sample.of(["a", "b", "c"], scoreprism.Logits(z)).prediction
+    )
+    assert found.notes == ("Score 'z' was read as logits.",)
+
+
+def test_log_odds_that_are_declared(read):
+    """Of two classes: 1/(1 + 1/3) at log 3; rows without a score are dropped as elsewhere."""
+    found = read(
+        f"y,s\n1,{np.log(3)!r}\n0,-2\n1,\n1,0\n".replace("np.float64(", "").replace(")", ""),
+        logits=True,
+        drop_missing=True,
+    )
+    assert found.sample.prediction == pytest.approx([0.75, 1 / (1 + np.exp(2)), 0.5], rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "y,z_a,z_b\na,0.2,0.8\nb,0.6,0.4\n",
+            "score 'z' must hold logits, as --logits says; got only numbers from 0 to 1. Leave out --logits if these are probabilities.",
+        ),
+        (
+            "y,z_a,z_b\na,2,1\nb,-inf,-inf\n",
+            "score 'z' must have a logit above −∞ for some class of each row; got −∞ for all in data row 2 (1 of 2 rows). Correct or drop these rows.",
+        ),
+        (
+            "y,z_a,z_b\na,2,1\nb,inf,0\n",
+            "score 'z_a' must hold numbers; got 'inf' in data row 2 (1 such value). Infinite numbers cannot be used: correct or drop these rows.",
+        ),
+    ],
+)
+def test_what_is_no_logit(read, text, message):
+    assert refused(read, text, ReadOptions(target="y", scores=("z_*",), logits=True)) == message
+
+
 def test_language_models(read):
     content = "question,confidence,correct\nq1,0.75,true\nq2,0.25,false\n"
     found = read(content, ReadOptions())

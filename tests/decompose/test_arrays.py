@@ -210,6 +210,32 @@ def test_tensors_with_gradients_and_labels_in_tensors(few):
     assert found.terms == pytest.approx(decompose(y, Logits(z)).terms, abs=1e-12)
 
 
+@pytest.mark.skipif(not HAS_TORCH, reason="gradients, bfloat16 and sparse tensors are torch's")
+def test_features_in_tensors(few):
+    import torch
+
+    z, y = few
+    for columns in (3, 128):  # features, and an embedding
+        X = torch.asarray(np.random.default_rng(0).normal(size=(y.size, columns)))
+        found = decompose(y, Logits(z), X.bfloat16().requires_grad_())
+        assert found.terms == decompose(y, Logits(z), X.bfloat16().float().numpy()).terms
+    for call in (
+        lambda: decompose(y, Logits(z), X.to_sparse()),
+        lambda: decompose(y, Logits(torch.asarray(z).to_sparse())),
+    ):
+        with pytest.raises(InputError, match=r"tensors must be dense; got the layout torch.sparse_coo. Pass .to_dense"):
+            call()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_calibrators_have_their_own_word_for_logits_of_other_arrays(library, few):
+    z, y = few
+    with pytest.raises(InputError, match=r'If these are logits, declare them with kind="logit"\.$'):
+        get_calibrator("temperature").fit(put(library, z), y)
+    with pytest.raises(InputError, match=r'Pass kind="logit" to the calibrator'):
+        get_calibrator("temperature").fit(Logits(put(library, z)), y)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_two_classes_and_vectors_in_other_arrays(library, few):
     z, y = few
@@ -235,7 +261,7 @@ def test_what_is_refused(library, few):
     z, y = few
     with pytest.raises(LabelError, match="at most as many labels as the probabilities have classes"):
         decompose(np.where(np.arange(y.size) == 3, 7, y), Logits(put(library, z)))
-    with pytest.raises(InputError, match="If these are logits"):
+    with pytest.raises(InputError, match=r"If these are logits, declare them with scoreprism\.Logits\.$"):
         decompose(y, put(library, z))
     with pytest.raises(InputError, match="the same number of rows"):
         decompose(y[1:], Logits(put(library, z)))

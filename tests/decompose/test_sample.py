@@ -233,7 +233,7 @@ def test_nothing_is_fitted_to_sums():
             ([0, 1], {"a": [0.1, 0.2], "b": [0.1, 1.2]}),
             (
                 "y_proba['b'] must hold probabilities between 0 and 1; got 1.2 in row 1 (1 of 2 rows outside). "
-                "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+                "If these are logits, declare them with scoreprism.Logits."
             ),
         ),
     ],

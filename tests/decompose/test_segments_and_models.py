@@ -358,7 +358,7 @@ def test_plug_in_has_a_summary():
             1.5,
             (
                 "q must hold probabilities between 0 and 1; got 1.5 in row 7 (1 of 60 rows outside). "
-                "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+                "If these are logits, declare them with scoreprism.Logits."
             ),
         ),
         (

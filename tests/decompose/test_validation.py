@@ -110,7 +110,7 @@ def test_labels_in_every_form(y, options):
 
 
 NAN, INF = float("nan"), float("inf")
-LOGITS = "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+LOGITS = "If these are logits, declare them with scoreprism.Logits."
 MISSING = "Drop or impute these rows first."
 
 

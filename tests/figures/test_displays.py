@@ -649,6 +649,17 @@ def test_bars_of_subtracted_terms_go_left_of_zero(law):
     assert high > max(label.xy[0] for label in display.label_)
 
 
+def test_an_estimate_below_zero_stands_beside_its_interval():
+    """Tables say "0 (0 to 0.03; estimate −0.01)" of a term that is corrected for noise; figures have the same words."""
+    score = np.repeat([0.25, 0.5, 0.75], 40)
+    y = np.tile([1, 0, 0, 0], 10).tolist() + [0, 1] * 20 + np.tile([0, 1, 1, 1], 10).tolist()  # calibrated exactly
+    found = decompose(y, score, loss="brier", random_state=0)
+    assert found.terms["reliability"] < 0.0 == found.interval("reliability").low
+    _, label, _ = (label.get_text() for label in DecompositionDisplay(found).plot().label_)
+    assert label.startswith("0  [0.0")
+    assert f"; estimate −{-found.terms['reliability']:.4f}"[:-1] in label
+
+
 def test_segments_say_how_many_rows_they_have(law):
     X, y, _ = law
     found = scoreprism.decompose_by(

@@ -198,6 +198,8 @@ def test_rates_of_rare_events_have_as_many_decimals_as_their_scores():
     table = _table(report, "calibration", "grades-1")
     kinds = {column.key: column.kind for column in table.columns}
     assert {kinds[key] for key in ("score", "predicted", "observed", "interval")} == {"number"}
+    (curve,) = [block.data for block in report["calibration"].blocks if getattr(block, "key", "") == "reliability"]
+    assert {column.kind for column in curve.columns} == {"number"}
 
 
 def test_headings_of_segments_leave_names_of_models_alone():
@@ -962,6 +964,8 @@ def test_make_report_writes_once_and_checks_first(tmp_path, law):
         (Range(None, 0.5, 0.4), "short", "0.400 (≤ 0.500)"),
         (Range(math.nan, math.nan), "short", "–"),
         (0.0004, "pvalue", "< 0.001"),
+        (0.99975, "share", "99.9 %"),
+        (1.0, "share", "100.0 %"),
     ],
 )
 def test_cells_are_shown_as_people_read_them(cell, kind, text):

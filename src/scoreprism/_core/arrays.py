@@ -49,7 +49,7 @@ def to_host(array: Any) -> NDArray[Any]:
     if isinstance(array, np.ndarray):
         return array
     if type(array).__module__.partition(".")[0] == "torch":
-        values = array.detach()
+        values = detach(array)
         values = values.float() if str(values.dtype) in ("torch.bfloat16", "torch.float16") else values
         return np.asarray(values.cpu().numpy())
     if hasattr(array, "get") and type(array).__module__.partition(".")[0] == "cupy":
@@ -86,7 +86,11 @@ def is_real(array: Any) -> bool:
 
 def detach(array: Any) -> Any:
     """The array without the graph that gradients would follow: nothing is differentiated here."""
-    return array.detach() if type(array).__module__.partition(".")[0] == "torch" else array
+    if type(array).__module__.partition(".")[0] != "torch":
+        return array
+    if str(array.layout) != "torch.strided":
+        raise InputError("tensors must be dense", f"the layout {array.layout}", "Pass .to_dense() of them.")
+    return array.detach()
 
 
 def widen(array: Any) -> Any:

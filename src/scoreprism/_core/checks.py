@@ -145,7 +145,7 @@ _ROWS = (2.0**-53, 2.0**53)
 _NO_WEIGHT = 2.0**-500
 #: Numbers checked at a time, so that the second pass finds them in cache.
 _IN_CACHE = 1 << 17
-_LOGITS = "If these are logits, apply scipy.special.expit (softmax for several classes) first."
+_LOGITS = "If these are logits, declare them with scoreprism.Logits."
 _ROUNDING = "If this is rounding, use np.clip(p, 0, 1)."
 _PERCENT = "If these are percentages, divide by 100."
 
@@ -252,8 +252,8 @@ def is_law(block: FloatArray) -> bool:
     return bool(most <= 1.0 + 1e-12 or np.maximum.reduce(block, axis=None) <= 1.0)
 
 
-def refuse_law(law: FloatArray, name: str) -> NoReturn:
-    """Raise the error that says why `is_law` is False."""
+def refuse_law(law: FloatArray, name: str, logits: str = _LOGITS) -> NoReturn:
+    """Raise the error that says why `is_law` is False; `logits` is the remedy where they may be logits."""
     _require_finite(law, name)
     rows = law.reshape(law.shape[0], -1)
     outside = np.flatnonzero(((rows < 0.0) | (rows > 1.0)).any(axis=1))
@@ -264,14 +264,14 @@ def refuse_law(law: FloatArray, name: str) -> NoReturn:
         refuse(
             f"{mark(name)} must hold probabilities between 0 and 1",
             f"{float(worst)!r} in row {outside[0]} ({outside.size} of {rows.shape[0]} rows outside)",
-            _ROUNDING if max(-rows.min(), rows.max() - 1.0) < 1e-6 else _PERCENT if percent else _LOGITS,
+            _ROUNDING if max(-rows.min(), rows.max() - 1.0) < 1e-6 else _PERCENT if percent else logits,
         )
     sums = rows.sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
     refuse(
         f"{mark(name)} must have rows that sum to 1 within {SUM_TOLERANCE:g}",
         f"{write_plain(sums[bad[0]])} in row {bad[0]} ({bad.size} of {rows.shape[0]} rows)",
-        f"Divide each row by its sum if that is what you mean. {_LOGITS}",
+        f"Divide each row by its sum if that is what you mean. {logits}",
     )
 
 
@@ -316,8 +316,14 @@ def parse_law(value: ArrayLike, name: str = "y_proba", *, single: bool = False) 
 _MANY_NUMBERS = 1 << 22
 
 
-def read_where_it_is(value: Any, name: str, *, is_logit: bool) -> ClassScores | None:
-    """Scores of several classes that stay where they are: of other libraries, and large ones of low precision."""
+def read_where_it_is(
+    value: Any, name: str, *, is_logit: bool, explain: Callable[[FloatArray], NoReturn] | None = None
+) -> ClassScores | None:
+    """
+    Scores of several classes that stay where they are: of other libraries, and large ones of low precision.
+
+    `explain` refuses numbers that are no probabilities; by default `refuse_law` does.
+    """
     values = get_values(value)
     if not _stays_where_it_is(values):
         return None
@@ -326,7 +332,8 @@ def read_where_it_is(value: Any, name: str, *, is_logit: bool) -> ClassScores | 
         if is_logit:
             _refuse_logits(to_host(find_bad_logits(block)), block, first, name)
         elif not is_law_block(block, SUM_TOLERANCE):
-            refuse_law(to_host(detach(values)).astype(np.float64), name)
+            law = to_host(values).astype(np.float64)
+            explain(law) if explain is not None else refuse_law(law, name)
 
     return read_scores(detach(values), is_logit=is_logit, check=check)
 

@@ -130,9 +130,14 @@ def log_softmax(eta: FloatArray) -> FloatArray:
     return logs
 
 
+def sum_classes(law: FloatArray) -> FloatArray:
+    """Sums over the last axis, which stays; for few classes several times faster than ``sum``."""
+    return np.asarray(np.einsum("...k->...", law)[..., None])
+
+
 def center_logs(logs: FloatArray) -> FloatArray:
     """Log-probabilities minus their mean over classes: a softmax depends on nothing else."""
-    rest: FloatArray = logs - logs.mean(axis=1, keepdims=True)
+    rest: FloatArray = logs - sum_classes(logs) / logs.shape[1]
     return rest
 
 

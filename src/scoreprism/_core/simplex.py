@@ -107,9 +107,10 @@ def clip_law(law: FloatArray, distance: float | None) -> FloatArray:
         return law
     if law.ndim == 1:
         return np.clip(law, distance, 1.0 - distance)
-    low = (law < distance).any(axis=1)
-    if not low.any():
+    below = law < distance
+    if not below.any():  # far cheaper than to look row by row
         return law
+    low = below.any(axis=1)
     clipped = law.copy()
     rows = np.maximum(law[low], distance)
     excess = rows - distance

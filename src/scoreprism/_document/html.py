@@ -64,7 +64,7 @@ def _environment() -> Environment:
     def shown(value: Any) -> Any:
         if not isinstance(value, str) or isinstance(value, Markup):
             return value
-        for sign in (" %", "p = ", "p < "):  # a number and its sign stay on one line
+        for sign in (" %", "p = ", "p < ", "1 − t"):  # a number and its sign stay on one line
             value = value.replace(sign, sign.replace(" ", "\u00a0"))
         return visible(value)
 

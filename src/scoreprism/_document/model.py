@@ -17,11 +17,19 @@ from scoreprism._findings.wording import write_amount, write_count, write_fixed,
 
 #: Kinds of columns of numbers with a fixed number of decimals, and how many; "text" is the kind of words.
 DECIMALS = {"number": 5, "loss": 4, "signed": 4, "short": 3}
+
+
+def _write_share(value: float) -> str:
+    """A share with one decimal, unless that would make nothing or all of it."""
+    nearly = 0.0 < abs(value) < 0.001 or 0.9995 <= abs(value) < 1.0
+    return write_share(value) if nearly else f"{write_fixed(100 * value, 1)} %"
+
+
 #: How the other kinds of numbers are written; those of different sizes by significant digits.
 _WRITERS: dict[str, Callable[[float], str]] = {
     "count": write_count,
     "whole": write_whole,
-    "share": lambda value: write_share(value) if 0.0 < abs(value) < 0.001 else f"{write_fixed(100 * value, 1)} %",
+    "share": _write_share,
     "pvalue": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
     "digits": lambda value: write_amount(value, 2),
     "amount": lambda value: write_amount(value, 3),

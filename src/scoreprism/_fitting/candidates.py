@@ -15,7 +15,7 @@ from scipy.special import xlog1py, xlogy
 
 from scoreprism._core.arrays import convert, like, namespace, to_host
 from scoreprism._core.lazy_laws import ClassScores, read_scores
-from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, center_logs
+from scoreprism._core.numerics import EDGE, EDGE_OF_SHIFTS, TINY, center_logs, row_blocks, sum_classes
 from scoreprism._core.progress import track
 from scoreprism._core.simplex import FloatArray, IntArray, clip_law, pick
 from scoreprism._core.workers import map_threads
@@ -286,7 +286,8 @@ class _RowCandidates(Candidates):
         shared = [learner.share(fit.rows) for learner in learners]
         laws: list[list[FloatArray]] = []
         for plan in track(plans, len(plans), "partitions"):
-            fitted = [_fit_in_folds(fit, plan, learner) for learner in track(shared, len(shared), "maps")]
+            parts = [fit.rows.part(train) for train in plan.trains]
+            fitted = [_fit_in_folds(fit.rows, parts, learner) for learner in track(shared, len(shared), "maps")]
             if refinements:
                 sober = np.ones(len(fitted), dtype=bool)
                 base = _mix(fitted, _weigh_in_folds(fit, plan, fitted, sober))
@@ -319,12 +320,11 @@ class _RowCandidates(Candidates):
         return FittedScore(fits.parts[0], fits, tuple(laws[: self.fit.repeats]))
 
 
-def _fit_in_folds(fit: ChainFit, plan: CrossFit, learner: MapLearner) -> FloatArray:
-    """The laws of the models of a cross-fit on every row."""
-    data = fit.rows
-    laws = np.empty((len(plan.trains), *data.score.shape))
-    for model, train in enumerate(plan.trains):
-        laws[model] = learner.fit(data.part(train))(data.score)
+def _fit_in_folds(data: FitRows, parts: Sequence[FitRows], learner: MapLearner) -> FloatArray:
+    """The laws on every row of the maps fitted on these parts of the rows."""
+    laws = np.empty((len(parts), *data.score.shape))
+    for law, part in zip(laws, parts, strict=True):
+        law[:] = learner.fit(part)(data.score)
     return laws
 
 
@@ -344,18 +344,21 @@ def _log_observed(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArr
     """Log of the probability of the observed class, (models, n); in a K-fold by the model that did not see the row."""
     if isinstance(laws, ModelLaws):
         return -LogLoss().evaluate(plan.gather(laws).law, codes)[None]
-    return np.log(observed_probabilities([plan.gather(laws).law] if plan.factor == 1.0 else list(laws), codes))
+    return np.log(observed_probabilities([plan.gather_law(laws)] if plan.factor == 1.0 else list(laws), codes))
 
 
 def _mix(candidates: Sequence[FloatArray], shares: FloatArray) -> FloatArray:
     """The law of every model, mixed by its own weights."""
     models = np.zeros(candidates[0].shape)
-    for index, laws in enumerate(candidates):
-        for model, share in enumerate(shares[:, index]):
-            if share > 1e-6:
-                models[model] += share * laws[model]
-    if models.ndim == 3:
-        models /= models.sum(axis=2, keepdims=True)
+    n, width = models[0].shape if models.ndim == 3 else (models[0].size, 1)
+    for model, own in enumerate(shares):
+        chosen = [(share, laws[model]) for share, laws in zip(own, candidates, strict=True) if share > 1e-6]
+        for rows in row_blocks(n, width):
+            mixed = models[model, rows]
+            for share, law in chosen:
+                mixed += share * law[rows]
+            if mixed.ndim == 2:
+                mixed /= sum_classes(mixed)
     return models
 
 
@@ -377,7 +380,7 @@ def _shift_locally(fit: ChainFit, plan: CrossFit, base: FloatArray) -> FloatArra
         shift = trees.shift(some, gradient, information, law.mean(axis=1))
         law /= law + (1.0 - law) * np.exp(-shift)
         out[:, :, some] = law.transpose(1, 2, 0)
-    out /= out.sum(axis=2, keepdims=True)
+    out /= sum_classes(out)
     for model, rows in enumerate(plan.trains):
         out[model] = keep_from_certainty(out[model], data, rows)
     return out

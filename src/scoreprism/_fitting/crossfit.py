@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from scoreprism._core.checks import abbreviate, parse_count, parse_random_state, refuse
 from scoreprism._core.lazy_laws import ClippedLaw, LazyLaw
-from scoreprism._core.simplex import IntArray, clip_law
+from scoreprism._core.simplex import FloatArray, IntArray, clip_law
 from scoreprism._fitting.model_laws import ClippedMaps, GatheredLaw, ModelLaws
 from scoreprism._sample.fit_rows import FitRows
 from scoreprism._sample.folds import parse_splits
@@ -80,15 +80,18 @@ class CrossFit:
         """The out-of-sample law of every row, and the laws its spread is measured by."""
         if isinstance(laws, ModelLaws):
             return FittedLaw(GatheredLaw(laws, self.home), laws, self.factor)
-        law, places = laws[0].copy(), [np.flatnonzero(self.home == model) for model in range(len(laws))]
-        for model, rows in enumerate(places):
-            law[rows] = laws[model][rows]
+        law = self.gather_law(laws)
         if self.factor == 1.0:  # every model of a cross-fit predicts all rows
             return FittedLaw(law, laws, self.factor)
         folds = np.stack([laws[0]] * self.members.shape[1])
-        for model, rows in enumerate(places):
-            folds[:, rows] = laws[self.members[model]][:, rows]
+        for model, members in enumerate(self.members):
+            rows = np.flatnonzero(self.home == model)
+            folds[:, rows] = laws[np.ix_(members, rows)]
         return FittedLaw(law, folds, self.factor)
+
+    def gather_law(self, laws: FloatArray) -> FloatArray:
+        """The out-of-sample law of every row; the first where no split tests it."""
+        return np.asarray(laws[np.maximum(self.home, 0), np.arange(self.home.size)])
 
 
 @dataclass(frozen=True)

@@ -575,20 +575,21 @@ def nearest_products(
     q: FloatArray, home: IntArray, weight: FloatArray, points: FloatArray, count: int, groups: IntArray | None
 ) -> Second | None:
     """Mean inner product of the residuals of a row and of its nearest neighbours in its fold, for each row."""
-    from sklearn.neighbors import NearestNeighbors
+    from sklearn.neighbors import KDTree
 
     n = points.shape[0]
     size = min(count + 1, n)
-    tree = NearestNeighbors(algorithm="kd_tree").fit(points)
+    tree = KDTree(points)
+    home = home.astype(np.int16)  # whole tables of folds are compared
     total, pairs, square = np.zeros(n), np.zeros(n), np.zeros(n)
     step = max(1, _BLOCK // size)
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))
-        near = tree.kneighbors(points[rows], size, return_distance=False)
+        near = tree.query(points[rows], size, return_distance=False, sort_results=False)
         other = near != rows[:, None] if groups is None else groups[near] != groups[rows][:, None]
         for residual, place in zip(q, home, strict=True):
-            row, rank = np.nonzero(other & (place[near] == place[rows][:, None]))  # few of a row's neighbours
-            neighbour = near[row, rank]
+            pair = np.flatnonzero(other & (place[near] == place[rows][:, None]))  # few of a row's neighbours
+            row, neighbour = pair // size, near.ravel()[pair]
             product = np.einsum("jc,jc->j", residual[rows[row]], residual[neighbour])
             weighted = weight[neighbour] * product
             total[rows] += np.bincount(row, weighted, rows.size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -67,13 +67,13 @@ class SoftmaxProblem:
         scores = getattr(self.design, "scores", None)
         return scores is not None and bool(scores.is_single)
 
-    @property
-    def is_small(self) -> bool:
-        """Whether threads of the processor would cost more than they gain; a device does the products of its arrays."""
+    def limit(self) -> AbstractContextManager[None]:
+        """One thread where more would cost more than they gain; a device does the products of its arrays."""
         scores = getattr(self.design, "scores", None)
-        if scores is not None and is_foreign(scores.place):
-            return True
-        return int(self.design.size) * (1 if self.diagonal else self.start.shape[1]) < _WORTH_THREADS
+        size = int(self.design.size) * (1 if self.diagonal else self.start.shape[1])
+        is_small = size < _WORTH_THREADS or (scores is not None and is_foreign(scores.place))
+        # OpenBLAS wakes all its threads for small systems too (scipy issue 22438)
+        return limit_threads() if is_small else nullcontext()
 
     def _visit(self, theta: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray, float]]:
         """Block by block: its rows, its design and its probabilities, both transposed, and its summed loss."""
@@ -82,7 +82,9 @@ class SoftmaxProblem:
             return
         for rows in row_blocks(self.codes.shape[0], max(self.start.shape[1], self.design.shape[1])):
             x, codes = np.ascontiguousarray(self.design[rows].T), self.codes[rows]
-            law = theta[0][:, None] * x + theta[1][:, None] if self.diagonal else theta.T @ x
+            law = theta[:1].T * x if self.diagonal else theta.T @ x
+            if self.diagonal:
+                law += theta[1:].T
             if self.offset is not None:
                 law += self.offset[rows].T
             law -= law.max(axis=0)
@@ -112,10 +114,15 @@ class SoftmaxProblem:
         """Probabilities minus outcomes, times the weight of their row; of arrays (K, rows)."""
         weight, codes = self.mass[rows], self.codes[rows]
         if isinstance(law, np.ndarray):
-            error = np.multiply(law, weight.astype(law.dtype, copy=False), out=law)
+            error = law if self.weight is None else np.multiply(law, weight.astype(law.dtype, copy=False), out=law)
             error[codes, np.arange(codes.size)] -= weight
             return error
         return ((law.T - one_hot_like(like(codes, law), law.T)) * like(weight, law, law.dtype)[:, None]).T
+
+    def find_least(self, theta: FloatArray) -> float:
+        """The smallest probability of any class in any row."""
+        with self.limit():
+            return min(float(law.min()) for _, _, law, _ in self._visit(theta))
 
     def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """The penalised loss and its slope."""
@@ -192,8 +199,7 @@ def fit_softmax(problem: SoftmaxProblem, near: SoftmaxFit | None = None, *, tigh
     is_dense = size <= (_DENSE if tight else _FEW)
     if problem.diagonal and tight and size**2 * problem.codes.size <= _FEW_PRODUCTS:
         is_dense = True
-    # OpenBLAS wakes all its threads for small systems too (scipy issue 22438)
-    with limit_threads() if problem.is_small else nullcontext():
+    with problem.limit():
         if is_dense:
             return _descend_newton(problem, near)
         return SoftmaxFit(_descend_scaled(problem, problem.start if near is None else near.theta, tight=tight))

@@ -123,7 +123,9 @@ class WhatIf(NamedTuple):
         if not np.isfinite(gains).all():  # a score of 0 or 1: some other outcome would have cost an infinite loss
             gains, share = np.where(np.isfinite(gains), gains, 0.0), np.where(np.isfinite(gains), share, 0.0)
         mean = float((gains * share).sum(axis=0) @ weight) / float(weight.sum())
-        return [((gains - mean) ** power * share).sum(axis=0) for power in (2, 3, 4)]
+        gap = gains - mean
+        square = gap * gap
+        return [(power * share).sum(axis=0) for power in (square, square * gap, square * square)]
 
     def minus(self, other: Any) -> WhatIf:
         """The same of a difference of two reliabilities on the same rows, outcomes drawn from the mean of both laws."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreprism._core.arrays import is_foreign, to_host
 from scoreprism._core.checks import abbreviate, is_missing, refuse, require_rows
 from scoreprism._core.frames import backend_of, column_names, columns_of, unwrap
 from scoreprism._core.logits import Logits
@@ -218,7 +219,7 @@ def parse_features(value: ArrayLike, n: int, name: str = "X") -> Sequence[NDArra
 def _make_table(value: ArrayLike, name: str) -> NDArray[Any]:
     """A two-dimensional array; rows of mixed kinds keep their objects."""
     try:
-        array = np.asarray(value)
+        array = to_host(value) if is_foreign(value) else np.asarray(value)
         if array.dtype.kind in "US" and isinstance(value, (list, tuple)):
             array = np.array(value, dtype=object)  # numbers among words are numbers
     except (ValueError, TypeError) as error:

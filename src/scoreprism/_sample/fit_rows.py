@@ -86,8 +86,10 @@ def smallest(data: FitRows) -> float:
         positive = float(np.exp(data.score.least_log))
         return max(0.5 * positive if data.score.has_zero else min(positive, data.distance), SMALLEST_SCORE)
     law = as_matrix(data.score)
-    positive = float(law[law > 0.0].min())
-    return max(0.5 * positive if law.min() == 0.0 else min(positive, data.distance), SMALLEST_SCORE)
+    least = float(law.min())
+    if least > 0.0:
+        return max(min(least, data.distance), SMALLEST_SCORE)
+    return max(0.5 * float(law[law > 0.0].min()), SMALLEST_SCORE)
 
 
 def fitting_weights(weight: FloatArray | None) -> FloatArray | None:

@@ -15,7 +15,6 @@ from scoreprism._core.labels import parse_labels
 from scoreprism._core.logits import Logits
 from scoreprism._core.simplex import ArrayLike, FloatArray
 from scoreprism._findings.finding import Finding, announce
-from scoreprism.exceptions import InputError
 
 
 def score_numbers(scores: ArrayLike) -> FloatArray:
@@ -48,11 +47,7 @@ def score_numbers(scores: ArrayLike) -> FloatArray:
 
 def refuse_scores(law: FloatArray) -> NoReturn:
     """Why scores are no probabilities; with the other thing they may be."""
-    try:
-        refuse_law(law, "scores")
-    except InputError as error:
-        hint = ' Or declare them with kind="logit".' if "logits" in str(error) else ""
-        raise InputError(f"{error}{hint}") from None
+    refuse_law(law, "scores", 'If these are logits, declare them with kind="logit".')
 
 
 def count_rows(X: Any) -> int:
@@ -79,7 +74,7 @@ def cut_rounding(law: FloatArray, name: str) -> FloatArray:
     cut = np.clip(law, 0.0, 1.0)
     law = np.where(np.abs(law - cut) <= SUM_TOLERANCE, cut, law)
     if not is_law(law):
-        refuse_law(law, name)
+        refuse_law(law, name, "If these are logits, apply scipy.special.expit (softmax for several classes) first.")
     return law
 
 

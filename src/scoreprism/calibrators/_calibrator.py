@@ -33,6 +33,7 @@ from scoreprism._core.checks import (
 from scoreprism._core.frames import column_names, unwrap
 from scoreprism._core.labels import code_labels
 from scoreprism._core.lazy_laws import ClassScores, take_rows_of_law
+from scoreprism._core.logits import Logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, column_expression
@@ -465,7 +466,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, scores: ArrayLike, *, reset: bool) -> Any:
         """Scores as a matrix of real numbers, with scikit-learn's checks of names and width."""
-        placed = read_where_it_is(scores, "scores", is_logit=self.kind == "logit") if self.reads_blocks else None
+        placed = None
+        if self.reads_blocks and not isinstance(scores, Logits):
+            placed = read_where_it_is(scores, "scores", is_logit=self.kind == "logit", explain=refuse_scores)
         if placed is not None:
             validate_data(self, np.zeros((1, placed.shape[1])), skip_check_array=True, reset=reset)
             return placed

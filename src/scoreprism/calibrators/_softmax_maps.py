@@ -11,7 +11,7 @@ import numpy as np
 from scoreprism._core.checks import parse_count, parse_number
 from scoreprism._core.lazy_laws import ClassScores
 from scoreprism._core.numerics import log_softmax
-from scoreprism._core.simplex import FloatArray, as_matrix
+from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.softmax import SoftmaxFit, SoftmaxProblem, fit_softmax
 from scoreprism._maps.parts import Map
 from scoreprism._maps.score_block import ScoreFeatures, find_least_law
@@ -23,13 +23,8 @@ from scoreprism.calibrators._stepwise import IsotonicCalibrator
 _POSITIVE = number("a positive number", lambda v: v > 0.0)
 
 
-def _find_floor(law: FloatArray, total: float) -> float:
-    """As `BinaryMap.with_floor`: 1/(2n), or the smallest fitted probability if less, but at least 1/(2n)²."""
-    return _limit_floor(float(law.min()), total, law.shape[1])
-
-
 def _limit_floor(least: float, total: float, k: int) -> float:
-    """The same by the smallest fitted probability."""
+    """As `BinaryMap.with_floor`: 1/(2n), or the smallest fitted probability if less, but at least 1/(2n)²."""
     most = min(0.5 / total, 0.5 / k)
     return min(most, max(least, most**2))
 
@@ -39,7 +34,8 @@ def _list_features(data: FitRows, features: str, low: float, *, constant: bool) 
     if isinstance(data.score, ClassScores):
         return ScoreFeatures(data.score, low, features, constant)
     columns = FEATURES[features](log_law(data.score, data.kind, low))
-    return np.column_stack([columns, np.ones(len(columns))]) if constant else columns
+    # columns are contiguous: each step of a fit reads all rows of a column
+    return np.asfortranarray(np.column_stack([columns, np.ones(len(columns))]) if constant else columns)
 
 
 class _SoftmaxCalibrator(Calibrator):
@@ -56,11 +52,12 @@ class _SoftmaxCalibrator(Calibrator):
 
     def _fit(self, data: FitRows) -> Map:
         low = smallest(data)
-        weights = self._spread_out(fit_softmax(self._problem(data, low), self._near).theta)
-        fitted = SoftmaxMap(data.kind, self._features, weights, low, 0.0)
-        if isinstance(data.score, ClassScores):
-            return replace(fitted, floor=_limit_floor(find_least_law(fitted, data.score), data.total, data.k))
-        return replace(fitted, floor=_find_floor(as_matrix(fitted(data.score)), data.total))
+        problem = self._problem(data, low)
+        theta = fit_softmax(problem, self._near).theta
+        fitted = SoftmaxMap(data.kind, self._features, self._spread_out(theta), low, 0.0)
+        blockwise = isinstance(data.score, ClassScores)
+        least = find_least_law(fitted, data.score) if blockwise else problem.find_least(theta)
+        return replace(fitted, floor=_limit_floor(least, data.total, data.k))
 
     def _share_choices(self, data: FitRows) -> Calibrator:
         """Folds start at the fit to all rows: the minimum is unique, so that only speed depends on where they start."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -82,17 +83,17 @@ def _refuse_values(rule: str, values: pl.Series, places: Sequence[int], remedy: 
     refuse(rule, f"{shown} in {name_row(places[0])} ({plural(len(places), 'such value')})", remedy)
 
 
-def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
-    """A column as finite numbers; null where a value is missing."""
+def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool, minus_infinity: bool = False) -> pl.Series:
+    """A column as finite numbers, or −∞ where that may be; null where a value is missing."""
     if series.dtype.is_numeric() or series.dtype == pl.Null:
         numbers = series.cast(pl.Float64).fill_nan(None)
-        infinite = numbers.is_infinite().fill_null(value=False).arg_true().to_list()
+        infinite = (~_may_stand(numbers, minus_infinity)).arg_true().to_list()
         if infinite:
             _refuse_values(f"{role} must hold finite numbers", numbers, infinite, "Correct or drop these rows.")
         return numbers
     if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
         refuse(f"{role} must hold numbers", f"values of type {series.dtype}", "Convert the column first.")
-    numbers, bad = _parse_numbers(_to_strings(series, role), decimal_comma)
+    numbers, bad = _parse_numbers(_to_strings(series, role), decimal_comma, minus_infinity)
     if bad:
         _refuse_values(
             f"{role} must hold numbers", series, bad, _suggest_remedy(str(series[bad[0]]).strip(), decimal_comma)
@@ -100,14 +101,20 @@ def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Serie
     return numbers
 
 
-def _parse_numbers(strings: pl.Series, decimal_comma: bool) -> tuple[pl.Series, list[int]]:
+def _may_stand(numbers: pl.Series, minus_infinity: bool) -> pl.Series:
+    """Which numbers are finite, missing, or −∞ where that may be."""
+    fits = numbers.is_finite() | (numbers == -math.inf) if minus_infinity else numbers.is_finite()
+    return fits.fill_null(value=True)
+
+
+def _parse_numbers(strings: pl.Series, decimal_comma: bool, minus_infinity: bool) -> tuple[pl.Series, list[int]]:
     """Numbers, null where text is missing or invalid; and the rows where it is invalid."""
     written = strings
     if decimal_comma:  # a point is then a thousands separator, or a mistake: no guess
         points = strings.str.contains(".", literal=True).fill_null(value=False)
         written = strings.str.replace(",", ".", literal=True).set(points, None)
     numbers = written.cast(pl.Float64, strict=False)
-    odd = ~numbers.is_finite().fill_null(value=False)
+    odd = numbers.is_null() | ~_may_stand(numbers, minus_infinity)
     bad = odd.arg_true().filter(~_is_missing(strings.filter(odd)))
     return numbers.set(odd, None), bad.to_list()
 
@@ -134,12 +141,20 @@ def to_probabilities(series: pl.Series, role: str, *, decimal_comma: bool) -> pl
         if low >= -1e-6 and high <= 1.0 + 1e-6:
             remedy = "If this is rounding, clip the values to [0, 1] first."
         elif low < 0.0:
-            remedy = "If these are logits (log-odds), apply 1/(1+exp(-x)) first."
+            remedy = (
+                "If these are logits, turn them into probabilities; diagnose, report, compare and test take them with "
+                "--logits."
+            )
         elif high <= 100.0:
             remedy = "If these are percentages, divide them by 100 first."
         got = f"{numbers[outside[0]]!r} in {name_row(outside[0])} ({len(outside)} of {len(numbers)} values outside)"
         refuse(f"{role} must hold probabilities between 0 and 1", got, remedy)
     return numbers
+
+
+def to_logits(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:
+    """A column of logits, which may be −∞."""
+    return to_numbers(series, role, decimal_comma=decimal_comma, minus_infinity=True)
 
 
 def to_weights(series: pl.Series, role: str, *, decimal_comma: bool) -> pl.Series:

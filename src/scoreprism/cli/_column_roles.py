@@ -40,6 +40,7 @@ class ReadOptions:
     decimal_comma: bool = False  # whether "0,5" is a half
     encoding: str = "utf-8"  # of text
     drop_missing: bool = False  # whether rows with missing values in the columns named are dropped
+    logits: bool = False  # whether scores are logits
     as_given: bool = False  # whether a score that falls with its class is taken as it is
     max_gigabytes: float = 8.0  # more than this is refused
     time_format: str | None = None  # how times are written, as in `datetime.strptime`; None for ISO 8601

@@ -199,6 +199,9 @@ TEXT = (
                help="Largest size of the data in memory."),
 )  # fmt: skip
 READING = (*TEXT, in_reading("--as-given", is_flag=True, help="Accept reversed scores."))
+LOGITS = in_reading(
+    "--logits", is_flag=True, help="Scores are logits: log-odds of the event, or for several classes a column each."
+)
 
 # ── how numbers are made ────────────────────────────────────────────────────────────────────────────
 

@@ -178,6 +178,8 @@ def _cast(series: pl.Series, i: int, roles: Roles) -> pl.Series:
     if role == "time":
         return casts.to_times(series, what, given.time_format)
     cast = casts.to_weights if role == "weight" else casts.to_probabilities
+    if role == "score" and given.logits:
+        cast = casts.to_logits
     return cast(series, what, decimal_comma=given.decimal_comma)
 
 
@@ -239,16 +241,36 @@ def _find_positive(roles: Roles, labels: list[Any]) -> Any:
 
 def _read_score(score: Score, columns: _Columns, outcomes: _Outcomes | None) -> Any:
     """Probabilities of one model: an array, or a frame with a column per class."""
-    what, parts = f"score {quote(score.name)}", [columns.cast[i] for i in score.columns]
+    given, what, parts = columns.roles.given, f"score {quote(score.name)}", [columns.cast[i] for i in score.columns]
+    if given.logits:
+        parts = _turn_into_probabilities(parts, what, columns.rows)
+        columns.roles.notes.append(f"{what[0].upper()}{what[1:]} was read as logits.")
     if len(parts) > 1:
         classes = score.classes if outcomes is None else match_classes(score, outcomes.labels)
         frame = pl.DataFrame(dict(zip(classes, parts, strict=True)))
         require_sums(frame, what, columns.rows)
         return frame
-    if outcomes is not None and not columns.roles.given.as_given:
+    if outcomes is not None and not given.as_given:
         other = next(label for label in outcomes.labels if label != outcomes.positive)
         require_order(parts[0].to_numpy(), outcomes.event.astype(float), None, what, str(other))
     return parts[0].to_numpy()
+
+
+def _turn_into_probabilities(parts: list[pl.Series], what: str, rows: NDArray[np.intp]) -> list[pl.Series]:
+    """The probabilities of logits that were declared; refuse what cannot be logits."""
+    from scoreprism._core.logits import turn_into_law
+
+    table = np.column_stack([part.to_numpy() for part in parts])
+    if table.min() >= 0.0 and table.max() <= 1.0:
+        remedy = "Leave out --logits if these are probabilities."
+        refuse(f"{what} must hold logits, as --logits says", "only numbers from 0 to 1", remedy)
+    if len(parts) == 1:
+        return [pl.Series(turn_into_law(table[:, 0]))]
+    empty = np.flatnonzero(np.isneginf(table).all(axis=1))
+    if empty.size:
+        got = f"−∞ for all in {name_row(rows[empty[0]])} ({empty.size} of {table.shape[0]} rows)"
+        refuse(f"{what} must have a logit above −∞ for some class of each row", got, "Correct or drop these rows.")
+    return [pl.Series(column) for column in turn_into_law(table).T]
 
 
 # ── features ────────────────────────────────────────────────────────────────────────────────────────

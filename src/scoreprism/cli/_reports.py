@@ -25,12 +25,17 @@ if TYPE_CHECKING:
 _FOLDS = 5
 #: The sections behind a verdict; those that a file has no columns for are left out.
 _EVIDENCE = ("verdict", "calibration", "classes", "grouping", "segments", "models")
+#: What logits in a file cannot have, and what to do instead.
+_NOT_OF_LOGITS = {
+    "all_features": "Logits of other models look like features: list the features in --features",
+    "save_map": "A map of a file is one of probabilities: write these to a file first",
+}
 #: Sections that sums cannot fill.
 _OF_ROWS = ("classes", "grouping", "models")
 _FILES = click.argument("files", type=opt.FILE, nargs=-1, metavar="FILE...")
 _TITLE = opt.in_output("--title", help="Report title.")
 _COLUMNS = (opt.SCORES, opt.MODELS, opt.FEATURES, opt.KNOWN)
-_HOW = (opt.READING, opt.NUMBERS, opt.RANDOM, opt.GATES)
+_HOW = (opt.READING, opt.LOGITS, opt.NUMBERS, opt.RANDOM, opt.GATES)
 
 
 @click.command(cls=opt.Command, example="scoreprism report credit.csv --target default --score model -o report.html")
@@ -148,6 +153,11 @@ def read_rows(file: str, given: Mapping[str, Any]) -> ReadSample:
     from scoreprism.cli._column_roles import ReadOptions
     from scoreprism.cli._read_sample import read_sample
 
+    if given.get("logits"):
+        for option, why in _NOT_OF_LOGITS.items():
+            if given.get(option):
+                name = "--" + option.replace("_", "-")
+                raise click.UsageError(f"{name} and --logits exclude each other; got both. {why}")
     data = read_sample(file, ReadOptions.of(given))
     for note in data.notes:
         say(f"note: {note}")

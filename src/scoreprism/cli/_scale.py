@@ -31,6 +31,7 @@ _OF_ROWS = {
     "delimiter": _CONVERT,
     "decimal_comma": _CONVERT,
     "encoding": _CONVERT,
+    "logits": "Turn them into probabilities where the data are.",
     "drop_missing": "Drop these rows where the data are.",
     "max_gigabytes": "Leave it out: memory does not grow with the rows.",
     "jobs": "Leave it out: the engine has threads of its own.",

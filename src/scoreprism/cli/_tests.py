@@ -30,7 +30,7 @@ _REJECTED = {"calibration": "is not calibrated", "grouping": "loses information 
 )
 @click.argument("file", type=opt.FILE)
 @opt.options(
-    opt.SCORES, opt.MODELS, opt.FEATURES, opt.READING,
+    opt.SCORES, opt.MODELS, opt.FEATURES, opt.READING, opt.LOGITS,
     opt.in_numbers("--method", type=click.Choice(METHODS, case_sensitive=False), default="min-p", metavar="NAME",
                    help=f"Calibration test: {', '.join(METHODS[:8])}; for several classes also "
                    f"{', '.join(METHODS[8:])}."),

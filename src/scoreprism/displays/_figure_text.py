@@ -73,7 +73,11 @@ def write_known(value: float, low: float, high: float, decimals: int) -> str:
     words = [write_fixed(value, decimals)] if math.isfinite(value) else []
     ends = [write_fixed(end, decimals) if math.isfinite(end) else "" for end in (low, high)]
     if all(ends):
-        words.append(f"[{ends[0]}, {ends[1]}]")
+        below = low == 0.0 and words and words[0].startswith("−")  # corrected for noise, an estimate may fall below 0
+        if below:
+            words = ["0", f"[{ends[0]}, {ends[1]}; estimate {words[0]}]"]
+        else:
+            words.append(f"[{ends[0]}, {ends[1]}]")
     elif any(ends):
         words.append(f"≥ {ends[0]}" if ends[0] else f"≤ {ends[1]}")
     return "  ".join(words)

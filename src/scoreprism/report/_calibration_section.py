@@ -14,7 +14,7 @@ from scoreprism.curves import ReliabilityCurve
 from scoreprism.displays import ReliabilityDisplay, ScoreDistributionDisplay
 from scoreprism.inference import TestResult
 from scoreprism.report._metric_tables import tabulate_metrics
-from scoreprism.report._pieces import draw_with, figure, thin
+from scoreprism.report._pieces import choose_rate_kind, draw_with, figure, thin
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._score_sums import EDGE
 from scoreprism.report._subject import (
@@ -51,10 +51,6 @@ _MANY_ROWS = Finding(
 )  # fmt: skip
 #: Models whose grades are shown.
 _MODELS = 3
-#: Where half of the grades are below this, their rates have more decimals.
-_FINE = 0.02
-#: Below this, scores are shown by significant digits.
-_RARE = 0.002
 #: Bins are called equal if the largest has at most so many times the rows of the smallest.
 _EVEN = 1.5
 
@@ -156,9 +152,10 @@ def _tabulate_curves(curves: list[ReliabilityCurve]) -> Table:
         for i in thin(curve.x.size):
             band = Range(curve.low[i], curve.high[i]) if ends else None  # type: ignore[index]
             rows.append((curve.name if len(curves) > 1 else None, float(curve.x[i]), float(curve.y[i]), band))
+    kind = choose_rate_kind(float(np.median([row[1] for row in rows])))
     columns = [
-        ("model", "model", "text"), ("score", "predicted", "short"), ("rate", "observed", "short"),
-        ("interval", f"{write_percent(curves[0].confidence_level)} interval", "short"),
+        ("model", "model", "text"), ("score", "predicted", kind), ("rate", "observed", kind),
+        ("interval", f"{write_percent(curves[0].confidence_level)} interval", kind),
     ]  # fmt: skip
     return make_table("reliability-data", "Observed rate against predicted probability", columns, rows)
 
@@ -254,9 +251,7 @@ def _tabulate_grades(case: Case, model: Subject, number: int) -> Table:
         agrees = "agrees" if g.low <= g.mean <= g.high else "too low" if g.mean < g.low else "too high"
         where = Range(None, None, g.least) if g.least == g.most else Range(g.least, g.most)
         rows.append((where, g.rows, g.mean, g.rate, Range(g.low, g.high), agrees))
-    middle = grades[len(grades) // 2].most
-    rare = middle < _RARE  # scores of many magnitudes: decimals that fit the largest leave nothing of the others
-    kind = "digits" if rare else "number" if middle < _FINE else "short"
+    kind = choose_rate_kind(grades[len(grades) // 2].most)
     what = "score" if model.k == 2 else "largest probability"
     columns = [
         ("score", what, kind), ("rows", "rows", "count"), ("predicted", "predicted", kind),

@@ -22,7 +22,7 @@ from scoreprism._sample.sample import Sample
 from scoreprism.curves import GroupingCurve
 from scoreprism.displays import GroupingDisplay
 from scoreprism.exceptions import ScoreprismError, ScoreprismWarning
-from scoreprism.report._pieces import draw_with, figure, write_title
+from scoreprism.report._pieces import choose_rate_kind, draw_with, figure, write_title
 from scoreprism.report._regions import Region, find_regions, is_unnamed, name_features
 from scoreprism.report._report import SECTIONS
 from scoreprism.report._subject import Case, RowSubject, find_features
@@ -222,17 +222,18 @@ def _tabulate_regions(case: Case, model: RowSubject, regions: list[Region], numb
 
 def _make_diagram(case: Case, model: RowSubject, number: int) -> Block:
     curve = GroupingCurve.from_chain(model.chain.up_to(2), confidence_level=case.level, name=model.name)
+    kind = choose_rate_kind(float(np.median(curve.x)))
     columns = [
-        ("score", "mean score", "short"), ("calibrated", "recalibrated", "short"), ("q05", "5 %", "short"),
-        ("q25", "25 %", "short"),
-        ("q50", "median", "short"), ("q75", "75 %", "short"), ("q95", "95 %", "short"),
-        ("spread", "spread (sd)", "short"),
+        ("score", "mean score", kind), ("calibrated", "recalibrated", kind), ("q05", "5 %", kind),
+        ("q25", "25 %", kind), ("q50", "median", kind), ("q75", "75 %", kind), ("q95", "95 %", kind),
+        ("spread", "spread (sd)", kind),
     ]  # fmt: skip
     rows = [
         (float(x), float(c), *(float(v) for v in q), float(spread))
         for x, c, q, spread in zip(curve.x, curve.calibrated, curve.quantiles, curve.spread, strict=True)
     ]
-    data = make_table(f"grouping-data-{number}", "P(Y = 1 | X) among rows of similar scores", columns, rows)
+    note = "The spread is corrected for the noise of the fit: it is 0 where noise explains all of it."
+    data = make_table(f"grouping-data-{number}", "P(Y = 1 | X) among rows of similar scores", columns, rows, note)
     widest = int(np.argmax(curve.spread))
     described = (
         "How much the estimated chances given all features differ among rows of similar scores: most around the "

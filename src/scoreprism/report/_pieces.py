@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Points of a curve that its table shows.
 _POINTS = 21
+#: Where the middle one of some probabilities is below these, they have more decimals, or significant digits.
+_FINE, _RARE = 0.02, 0.002
 
 
 def figure(
@@ -55,6 +57,11 @@ def thin(count: int, points: int = _POINTS) -> list[int]:
     if count <= points:
         return list(range(count))
     return sorted({round(i * (count - 1) / (points - 1)) for i in range(points)})
+
+
+def choose_rate_kind(middle: float) -> str:
+    """The kind of a column of probabilities: decimals that fit the largest leave nothing of those of rare events."""
+    return "digits" if middle < _RARE else "number" if middle < _FINE else "short"
 
 
 def write_title(title: str, mark: str) -> str:
