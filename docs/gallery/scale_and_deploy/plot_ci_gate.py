@@ -33,7 +33,8 @@ gate = shlex.split("--max-reliability 0.01 --gate-on lower --format csv")
 for version in ("old", "new"):
     command = [*scoreprism, "--target", "event", "--score", version, *gate]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(f"{version}: exit code {run.returncode}", run.stderr.strip()[-130:])
+    said = [line for line in run.stderr.splitlines() if line.startswith("gate")]
+    print(f"{version}: exit code {run.returncode}", *said)
 
 # %%
 # The gate compares the lower end of the interval, so that a run fails only if
