@@ -108,7 +108,7 @@ models_compared
 # The table gives an estimate where there is one, and a bound (≥ or ≤)
 # where 500 rows only allow a bound. The column *behind* says how far a
 # model is from the first one. Now look at the column *reliability*:
-# nearly everything that boosting loses, it loses there.
+# most of what boosting loses beyond the forest, it loses there.
 
 figure = models_compared.plot()
 

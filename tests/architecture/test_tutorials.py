@@ -154,7 +154,7 @@ def elementary(names, model, threshold):
 #: Sentences of a tutorial, each with what must be true of the variables at its end.
 CLAIMS = {
     "plot_1_credit": {
-        "nearly everything that boosting loses, it loses there": lambda v: (
+        "most of what boosting loses beyond the forest, it loses there": lambda v: (
             v["models_compared"].difference("boosting", "forest").terms["reliability"]
             > 0.7 * v["models_compared"].difference("boosting", "forest").risk
         ),
