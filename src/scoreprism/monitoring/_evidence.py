@@ -8,6 +8,7 @@ never say more than rows would, and guarantees hold for them too (Ville's inequa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,8 +16,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from scoreprism._core.numerics import TINY
-from scoreprism._core.simplex import FloatArray
-from scoreprism.monitoring._alternatives import TREE_MOVES, TREES, Alternatives
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism.monitoring._alternatives import TREE_MOVES, TREES, Alternatives, clipped_logit
 
 #: Prior chance that a score was off from the first period on.
 FROM_THE_START = 0.25
@@ -24,10 +25,16 @@ FROM_THE_START = 0.25
 _TREE_EVERY = 30
 #: Prior standard deviation of what a bin departs by from the smooth part of the map of the baseline.
 _ROUGH = 0.15
-#: Bends of the maps that a score may always have been off by, and the largest of their weights.
-_HATS, _FARTHEST = 6, 6.0
+#: Knots of the smooth part of a map.
+_HATS = 6
 #: Steps of Newton's method.
 _NEWTON = 8
+#: Lengths of the windows, in periods, that are compared with all before them; longer ones begin at every fourth part.
+_WINDOWS, _OVERLAP = (1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94, 141, 211, 316, 474), 4
+#: How much steeper than the identity a map is within a bin, in log-odds, at most.
+_STEEP = 1.5
+#: Share of the evidence of a change that is 1 whatever happens, so that its logarithm is finite.
+_IDLE = 0.1
 
 
 class Counts(NamedTuple):
@@ -41,8 +48,7 @@ class Counts(NamedTuple):
     @property
     def rate(self) -> FloatArray:
         """Mean scores; one half where there are no rows."""
-        half = np.full(self.rows.shape, 0.5)
-        return np.asarray(np.divide(self.scores, self.rows, out=half, where=self.rows > 0.0))
+        return _divide(self.scores, self.rows)
 
     def part(self, periods: slice) -> Counts:
         """Some periods."""
@@ -68,13 +74,20 @@ def log_likelihood(rows: FloatArray, events: FloatArray, rate: FloatArray, moves
 
 def log_ratios(alternatives: Alternatives, rows: FloatArray, events: FloatArray, rate: FloatArray) -> FloatArray:
     """Log-likelihood ratios (…, J) of all lines and stretches against the rate, from counts (…, G)."""
+    return _sum_ratios(alternatives, events, lambda moves: rows * np.log1p(rate * np.expm1(moves)))
+
+
+def _sum_ratios(
+    alternatives: Alternatives, events: FloatArray, normalise: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """Moves times events, less what `normalise` says of moves of the bins, summed over bins: (…, J)."""
     where, size, _ = alternatives.stretches
     lines = alternatives.line_moves
     linear = events @ lines.T
     for j, line in enumerate(lines):  # one at a time: no temporary of lines × periods × bins
-        linear[..., j] -= (rows * np.log1p(rate * np.expm1(line))).sum(axis=-1)
+        linear[..., j] -= normalise(line).sum(axis=-1)
     used, code = np.unique(size, return_inverse=True)
-    each = log_likelihood(rows[..., None], events[..., None], rate[..., None], used)
+    each = np.stack([events * move - normalise(np.full(lines.shape[1], move)) for move in used], axis=-1)
     summed = np.concatenate([np.zeros((*each.shape[:-2], 1, used.size)), each.cumsum(axis=-2)], axis=-2)
     local = summed[..., where[:, 1], code] - summed[..., where[:, 0], code]
     return np.concatenate([linear, local], axis=-1)
@@ -196,8 +209,87 @@ def mix_everything(simple: FloatArray, bins: FloatArray, alternatives: Alternati
 class ChangeEvidence:
     """The evidence against a constant map, and the map of the baseline."""
 
-    log_e: FloatArray  # (T,): 0 during the baseline
+    log_e: FloatArray  # (T,)
     map: FloatArray  # (G,): moves of the log-odds that the baseline shows
+
+
+def follow_change(alternatives: Alternatives, counts: Counts, prior: StartPrior, baseline: int) -> ChangeEvidence:
+    """
+    Log E after every period: the evidence that the map from scores to chances has changed since the baseline.
+
+    Windows of periods are compared with everything up to their end, bin by bin: e-values for a chance that is the same
+    in both, whatever it is. E is the sum, with weights, of those that are known; it only grows, and in the end its mean
+    is at most 1 if the map never changes. So it reaches 1/α with a chance of at most α (Markov's inequality).
+    """
+    periods = counts.rows.shape[-2]
+    found = np.full(counts.rows.shape[:-1], -np.inf)
+    starts = StartPrior(prior.hazard, prior.hazard)
+    for length in _WINDOWS:
+        step = max(1, length // _OVERLAP)
+        begin = np.arange(baseline, periods - length + 1, step)
+        if begin.size:
+            mass = starts.until(begin - baseline + step) - starts.until(begin - baseline)
+            log_e = compare_windows(alternatives, counts, begin, begin + length)
+            last = begin + length - 1
+            share = np.log((1.0 - _IDLE) / len(_WINDOWS) * mass)
+            found[..., last] = np.logaddexp(found[..., last], log_e + share)
+    log_e = np.logaddexp(np.logaddexp.accumulate(found, axis=-1), np.log(_IDLE))
+    basis = make_hats(alternatives)
+    return ChangeEvidence(log_e, fit_rough_map(counts.part(slice(0, baseline)).pool(), basis))
+
+
+def compare_windows(alternatives: Alternatives, counts: Counts, begin: IntArray, end: IntArray) -> FloatArray:
+    """
+    Log e-values (…, W) of windows of periods, each against all periods up to its end.
+
+    Given how many rows and events a bin has in all, the events of the window are hypergeometric if the chance is the
+    same throughout: a sum of independent indicators (Vatutin & Mikhailov 1982) whose chances have a known mean and a
+    known variance. Where scores of the window are higher than those before, so may be the chance, by up to `_STEEP`
+    times as much in log-odds; of all these, the e-value is the least.
+    """
+    upto, before = ([_sum_until(one, at) for one in counts[:3]] for at in (end, begin))
+    rows, events, scores = (a - b for a, b in zip(upto, before, strict=True))
+    chance = _divide(upto[1], upto[0])
+    shift = _STEEP * (clipped_logit(_divide(scores, rows)) - clipped_logit(_divide(upto[2], upto[0])))
+    shift = np.where(rows > 0.0, shift, 0.0)
+    sampled = np.clip((rows - 1.0) / np.maximum(upto[0] - 1.0, TINY), 0.0, 1.0)
+    high, low = (move_rates(chance, clip(shift, 0.0)) for clip in (np.maximum, np.minimum))
+    one, below = find_extreme_shares(high, high * (1.0 - high) * sampled)
+    zero, above = (1.0 - share for share in find_extreme_shares(1.0 - low, low * (1.0 - low) * sampled))
+
+    def normalise(moves: FloatArray) -> FloatArray:
+        is_up = moves > 0.0
+        u = np.expm1(moves)
+        # (up) a share `one` is 1, the others `below`; (down) a share 1 − zero is 0, the others `above`
+        return rows * np.where(is_up, one * moves, 0.0) + rows * np.where(is_up, 1.0 - one, zero) * np.log1p(
+            np.where(is_up, below, above) * u
+        )
+
+    ratios = _sum_ratios(alternatives, events, normalise)
+    return np.asarray(logsumexp(ratios + np.log(alternatives.prior / alternatives.prior.sum()), axis=-1))
+
+
+def find_extreme_shares(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """
+    The weight of 1, and the other value, of a distribution on [0, 1] of two values with a mean and a variance.
+
+    It has the largest mean of every function whose third derivative is positive, as that of log(1 + s·u) is for u > 0,
+    and the least if it is negative (Chebyshev and Markov; Karlin & Studden 1966).
+    """
+    rest = 1.0 - mean
+    room = np.clip(variance, 0.0, mean * rest)
+    return room / np.maximum(room + rest * rest, TINY), np.maximum(mean - room / np.maximum(rest, TINY), 0.0)
+
+
+def _sum_until(values: FloatArray, end: IntArray) -> FloatArray:
+    """Sums of the first so many periods."""
+    none = np.zeros((*values.shape[:-2], 1, values.shape[-1]))
+    return np.asarray(np.concatenate([none, values.cumsum(axis=-2)], axis=-2)[..., end, :])
+
+
+def _divide(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Shares; one half of nothing."""
+    return np.asarray(np.divide(part, whole, out=np.full(part.shape, 0.5), where=whole > 0.0))
 
 
 def make_hats(alternatives: Alternatives) -> FloatArray:
@@ -208,50 +300,6 @@ def make_hats(alternatives: Alternatives) -> FloatArray:
     columns = np.stack([np.ones(alternatives.bins), alternatives.place, *bends], axis=1)
     rank = np.linalg.matrix_rank(columns)
     return columns if rank == columns.shape[1] else np.eye(alternatives.bins)
-
-
-def follow_change(alternatives: Alternatives, counts: Counts, prior: StartPrior, baseline: int) -> ChangeEvidence:
-    """
-    Log E after every period: the evidence that the map from scores to chances has changed since the baseline.
-
-    The numerator predicts every period from those before it: by the map fitted so far until a change, then by a mixture
-    of moves away from the map of the baseline. The denominator is the largest likelihood that one fixed map gives to
-    all periods after the baseline, over a smooth family around that map. So the ratio is at most a likelihood ratio
-    against the true map, where that is fixed and in the family (universal inference, Wasserman, Ramdas & Balakrishnan
-    2020).
-    """
-    periods = counts.rows.shape[-2]
-    log_e = np.zeros(counts.rows.shape[:-1])
-    basis = make_hats(alternatives)
-    first = counts.part(slice(0, baseline)).pool()
-    rough = fit_rough_map(first, basis)
-    if periods <= baseline:
-        return ChangeEvidence(log_e, rough)
-    later = counts.part(slice(baseline, None))
-    rate = move_rates(later.rate, rough[..., None, :])
-    ratios = log_ratios(alternatives, later.rows, later.events, rate)
-    log_prior = np.log(alternatives.prior / alternatives.prior.sum())
-    start = prior.each(periods - baseline)
-    still = np.log(1.0 - prior.until(np.arange(1, start.size + 1)) + TINY)
-    running = np.full((*ratios.shape[:-2], ratios.shape[-1]), -np.inf)
-    steady = np.zeros(ratios.shape[:-2])  # log-likelihood of the maps fitted so far, against the baseline's
-    known = np.zeros(steady.shape)  # log-likelihood ratio of the baseline's map
-    guess, best = np.zeros((*steady.shape, basis.shape[1])), np.zeros((*steady.shape, basis.shape[1]))
-    seen = Counts(*(np.zeros(one.shape) for one in first))
-    base = Counts(*first)
-    for t in range(start.size):
-        now = Counts(*(one[..., t, :] for one in later))
-        own = log_likelihood(now.rows, now.events, rate[..., t, :], guess @ basis.T).sum(axis=-1)
-        known = known + log_likelihood(now.rows, now.events, now.rate, rough).sum(axis=-1)
-        running = np.logaddexp(running, (np.log(start[t] + TINY) + steady)[..., None]) + ratios[..., t, :]
-        steady = steady + own
-        seen = Counts(*(a + b for a, b in zip(seen, now, strict=True)))
-        best, most = _maximise(seen, basis, rough, best)
-        numerator = np.logaddexp(logsumexp(running + log_prior, axis=-1), still[t] + steady)
-        log_e[..., baseline + t] = known + numerator - most
-        together = Counts(*(a + b for a, b in zip(seen, base, strict=True)))
-        guess = _step(together, basis, rough, guess, ridge=1.0)
-    return ChangeEvidence(log_e, rough)
 
 
 def fit_rough_map(counts: Counts, basis: FloatArray) -> FloatArray:
@@ -281,22 +329,3 @@ def _solve(
     curvature = (basis.T * weight[..., None, :]) @ basis + np.eye(basis.shape[1]) * (np.asarray(ridge) + 1e-9)
     step = np.linalg.solve(curvature, slope[..., None])[..., 0]
     return step, 0.5 * (step * slope).sum(axis=-1)
-
-
-def _maximise(
-    counts: Counts, basis: FloatArray, offset: FloatArray, theta: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The largest log-likelihood ratio of a family of maps, from above, whatever the scores in a bin."""
-    for _ in range(_NEWTON):
-        step, gap = _solve(counts, basis, offset, theta, 0.0)
-        theta = np.clip(theta + np.clip(step, -1.0, 1.0), -_FARTHEST, _FARTHEST)
-        if float(np.max(gap, initial=0.0)) < 1e-9:
-            break
-    moves = offset + theta @ basis.T
-    most = log_likelihood(counts.rows, counts.events, counts.rate, moves)
-    spread = np.maximum(counts.squares - counts.rows * counts.rate**2, 0.0)
-    u = np.expm1(moves)
-    bent = (u / np.minimum(1.0, 1.0 + u)) ** 2  # at least the curvature of log(1 + s·u) for every s
-    return np.asarray(theta, dtype=np.float64), np.asarray(
-        (most + 0.5 * bent * spread).sum(axis=-1) + np.maximum(gap, 0.0)
-    )
