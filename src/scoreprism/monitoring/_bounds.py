@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from scoreprism._core.simplex import FloatArray
+from scoreprism.monitoring._alternatives import FLOOR
 from scoreprism.monitoring._evidence import Counts, find_extreme_shares, move_rates
 
 #: Moves of the log-odds of a bin that are looked at: some everywhere, and others around its own, in standard errors.
@@ -26,8 +27,7 @@ def bound_reliability(counts: Counts, need: float, divergence: Divergence) -> tu
     most α. So the true map is among those whose log-likelihood reaches what is needed, `need`; the ends are the least
     and the largest reliability among them, by Lagrangian duality, which errs outwards.
     """
-    held = counts.rows > 0.0
-    kept = Counts(*(one[held] for one in counts))
+    kept = _keep_inside(counts)
     moves = _choose_moves(kept)
     likelihood = bound_likelihood(kept, moves)
     rate = np.broadcast_to(kept.rate[:, None], moves.shape)
@@ -40,6 +40,13 @@ def bound_reliability(counts: Counts, need: float, divergence: Divergence) -> tu
         high = min(high, float((cost + price * likelihood).max(axis=1).sum()) - price * enough)
     total = float(kept.rows.sum())
     return max(low, 0.0) / total, max(high, low, 0.0) / total
+
+
+def _keep_inside(counts: Counts) -> Counts:
+    """Bins that have rows, with mean scores a little away from 0 and 1, where a loss may be infinite."""
+    rows, events, scores, squares = (one[counts.rows > 0.0] for one in counts)
+    inside = np.clip(scores, FLOOR * rows, (1.0 - FLOOR) * rows)
+    return Counts(rows, events, inside, np.maximum(squares, inside**2 / rows))
 
 
 def bound_likelihood(counts: Counts, moves: FloatArray) -> FloatArray:

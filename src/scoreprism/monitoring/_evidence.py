@@ -63,7 +63,8 @@ class Counts(NamedTuple):
 
 def move_rates(rate: FloatArray, moves: FloatArray) -> FloatArray:
     """Rates whose log-odds are moved."""
-    return np.asarray(rate * np.exp(moves) / (1.0 + rate * np.expm1(moves)))
+    odd = rate * np.exp(moves)
+    return np.asarray(odd / (odd + (1.0 - rate)))  # never above 1
 
 
 def log_likelihood(rows: FloatArray, events: FloatArray, rate: FloatArray, moves: FloatArray) -> FloatArray:
