@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.signal import lfilter
 from scipy.special import expit, gammaln, logit, logsumexp
 from scipy.stats import norm
 
@@ -340,11 +341,17 @@ def follow_pits(streams, rng, bins=10):
     return out
 
 
-def follow_river(make, values):
-    """The day on which a detector first says drift, of rows in order, (R, T, n): T if never."""
+#: Deltas of river's ADWIN.
+DELTAS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-9, 1e-13)
+
+
+def follow_adwin(values, delta):
+    """The day on which river's ADWIN first says drift, of rows in order, (R, T, n): T if never."""
+    from river import drift
+
     out = np.full(len(values), values.shape[1])
     for run, stream in enumerate(values):
-        detector = make()
+        detector = drift.ADWIN(delta=delta)
         for t, day in enumerate(stream.tolist()):
             for value in day:
                 detector.update(value)
@@ -356,17 +363,31 @@ def follow_river(make, values):
     return out
 
 
-def list_river():
-    """Detectors of river, by what they see: how they are made from a threshold, and thresholds, strictest last."""
+def follow_page_hinkley(values, delta=0.005, decay=0.9999, least=30):
+    """The largest statistic of river's PageHinkley after each day, before its first alarm, (R, T)."""
+    rows = values.reshape(len(values), -1)
+    apart = rows - np.cumsum(rows, axis=1) / np.arange(1, rows.shape[1] + 1)
+    up, down = (lfilter([1.0], [1.0, -decay], apart + sign * delta, axis=1) for sign in (-1.0, 1.0))
+    up = up - np.minimum(np.minimum.accumulate(up, axis=1), 0.0)
+    down = np.maximum(np.maximum.accumulate(down, axis=1), 0.0) - down
+    most = np.maximum(up, down)
+    most[:, : least - 1] = 0.0
+    return np.maximum.accumulate(most, axis=1)[:, values.shape[2] - 1 :: values.shape[2]]
+
+
+def check_page_hinkley(values):
+    """That river rings on the same day."""
     from river import drift
 
-    adwin = [10.0**-e for e in (2, 3, 4, 5, 6, 7, 8, 10, 12, 15)]
-    hinkley = [25.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 600.0, 800.0]
-    made = {}
-    for what in ("loss", "residuals"):
-        made[f"river ADWIN, {what}"] = (what, lambda level: drift.ADWIN(delta=level), adwin)
-        made[f"river PageHinkley, {what}"] = (what, lambda level: drift.PageHinkley(threshold=level), hinkley)
-    return made
+    ours = follow_page_hinkley(values[:1])[0]
+    detector = drift.PageHinkley(threshold=0.5 * ours[-1])
+    for t, day in enumerate(values[0].tolist()):
+        for value in day:
+            detector.update(value)
+            if detector.drift_detected:
+                if t != int(np.argmax(ours > 0.5 * ours[-1])):
+                    raise AssertionError("our Page–Hinkley is not river's")
+                return
 
 
 def _detector_batch(rng, size, name, rows):
@@ -386,9 +407,10 @@ def _detector_batch(rng, size, name, rows):
         "loss": LOG.evaluate(score.ravel(), streams.y.ravel().astype(np.intp)).reshape(score.shape),
         "residuals": streams.y - score,
     }
+    check_page_hinkley(values["residuals"])
+    found |= {f"river PageHinkley, {what}": follow_page_hinkley(one) for what, one in values.items()}
     levels = {
-        label: np.stack([follow_river(lambda m=make, v=level: m(v), values[what]) for level in grid])
-        for label, (what, make, grid) in list_river().items()
+        f"river ADWIN, {what}": np.stack([follow_adwin(one, delta) for delta in DELTAS]) for what, one in values.items()
     }
     return found, levels
 
@@ -415,7 +437,7 @@ def measure_detectors(options) -> Iterator[str]:
         needed = np.quantile(top, 1.0 - ALPHA, method="higher")
         cells = [show_days(find_days(values[name][key], needed + 1e-12)) for name in CHANGES]
         yield f"| {key} | {show_share(top > needed + 1e-12)} | " + " | ".join(cells) + " |"
-    for key, (_, _, grid) in list_river().items():
+    for key in levels["calibrated"]:
         rates = (levels["calibrated"][key] < HORIZON).mean(axis=1)
         allowed = np.flatnonzero(rates <= ALPHA + 1e-9)
         if not allowed.size:
@@ -425,7 +447,7 @@ def measure_detectors(options) -> Iterator[str]:
         days = [levels[name][key][at] - CHANGE + 1.0 for name in CHANGES]
         cells = [show_days(np.where(one > HORIZON - CHANGE, np.inf, np.where(one < 1, np.nan, one))) for one in days]
         yield (
-            f"| {key}, {grid[at]:g} | {show_share(levels['calibrated'][key][at] < HORIZON)} | "
+            f"| {key}, δ = {DELTAS[at]:g} | {show_share(levels['calibrated'][key][at] < HORIZON)} | "
             + " | ".join(cells)
             + " |"
         )
