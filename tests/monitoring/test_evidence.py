@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, hypergeom
 
 from scoreprism.losses import get_loss
+from scoreprism.monitoring._alarm import split_change
 from scoreprism.monitoring._alternatives import TREE_MOVES, TREES, Alternatives, find_grid_cells
 from scoreprism.monitoring._bounds import bound_likelihood, bound_reliability
 from scoreprism.monitoring._evidence import (
@@ -377,6 +379,34 @@ def test_when_it_began():
         assert np.median([abs(one.start - 40) for one in found]) <= 1
         assert sum(one.first <= 40 <= one.last for one in found) >= binom.ppf(0.001, 12, 0.9)
         assert np.median([one.last - one.first for one in found]) < 8
+
+
+def test_lines_and_parts_of_an_alarm():
+    # a slope of .8 and a shift of .3 from period 40 on; and the law's own parts of the change of the loss
+    loss = get_loss("log")
+    alternatives, score, y = simulate(9, 4, 80, 300, MAPS["calibrated"], lambda x: 0.8 * x + 0.3, 40)
+    counts = count(alternatives, score, y)
+    x = np.random.default_rng(0).normal(-1.0, 1.2, 100_000)
+    before, after = expit(x), expit(0.8 * x + 0.3)
+    for run in range(4):
+        stream = to_stream(alternatives, counts, run)
+        each = loss.evaluate(score[run].ravel(), y[run].ravel().astype(int)).reshape(80, -1).sum(axis=1)
+        stream = replace(stream, sums=tuple(replace(a, loss=float(b)) for a, b in zip(stream.sums, each, strict=True)))
+        line = stream.fit_line(0.05, 40)
+        # in the coordinates of the line: x = center + spread · place
+        expected = np.array([0.3 - 0.2 * alternatives.center, -0.2 * alternatives.spread])
+        assert (line.low <= expected).all()
+        assert (expected <= line.high).all()
+        assert (line.high - line.low < 0.6).all()
+        assert (line.low[1] < line.high[1] < 0.0) or abs(line.value[1] - expected[1]) < 0.1
+        change, parts = split_change(stream, 40, loss)
+        assert sum(parts) == pytest.approx(change, abs=1e-12)
+        truth = loss.divergence(before, after).mean(), (loss.entropy(after) - loss.entropy(before)).mean()
+        assert parts[1] == pytest.approx(truth[0], abs=0.006)
+        assert parts[2] == pytest.approx(truth[1], abs=0.02)
+        assert parts[0] == pytest.approx(0.0, abs=0.02)
+        nothing = split_change(stream, 0, loss)
+        assert np.isnan(nothing[0])
 
 
 # ── safety ──────────────────────────────────────────────────────────────────────────────────────────
