@@ -42,8 +42,8 @@ class Alarm(Record):
     change : float
         Change of the mean loss since then.
     mix, miscalibration, refinement : float
-        Parts of that change: other scores; a larger reliability; scores that tell less. NaN if it was so from the
-        start.
+        Parts of that change: other scores; a larger reliability; less certain chances given the score. NaN if it was
+        so from the start.
     rows : int
         Rows since then.
     """

@@ -18,11 +18,11 @@ FLOOR = 1e-6
 #: Cells between 0 and 1 that the ends of bins lie between, so that sums by cell fit into bins (`scale` has as many).
 GRID = 1024
 #: Share of the prior for lines in the log-odds, for moves of one stretch of scores, and for context trees.
-LINES, STRETCHES, TREES = 0.45, 0.40, 0.15
+LINES, STRETCHES, TREES = 0.45, 0.45, 0.10
 #: Directions of a line in the plane of shift and slope; half of the prior is on pure shifts and pure slopes.
 _DIRECTIONS, _PURE = 16, 0.5
 #: Width of a stretch and step between stretches, in 64ths of the rows.
-_WIDTHS = ((12, 4), (3, 1))
+_WIDTHS = ((12, 4), (3, 1), (2, 1))
 #: The smallest move is one that this many periods show, at so much evidence (in nats); moves double up to the largest.
 _PERIODS, _SHOWN, _LARGEST, _MOST_MOVES = 30, 9.0, 2.0, 16
 #: Moves of a bin in a context tree.

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from numpy.typing import NDArray
 
 from scoreprism._core.numerics import TINY
-from scoreprism._core.simplex import FloatArray
-from scoreprism.monitoring._alternatives import TREE_MOVES, TREES, Alternatives
+from scoreprism._core.simplex import FloatArray, IntArray
+from scoreprism.monitoring._alternatives import TREE_MOVES, TREES, Alternatives, clipped_logit
 
 #: Prior chance that a score was off from the first period on.
 FROM_THE_START = 0.25
@@ -24,10 +24,16 @@ FROM_THE_START = 0.25
 _TREE_EVERY = 30
 #: Prior standard deviation of what a bin departs by from the smooth part of the map of the baseline.
 _ROUGH = 0.15
-#: Bends of the maps that a score may always have been off by, and the largest of their weights.
-_HATS, _FARTHEST = 6, 6.0
+#: Knots of the smooth part of a map.
+_HATS = 6
 #: Steps of Newton's method.
 _NEWTON = 8
+#: Lengths of the windows, in periods, that are compared with all before them; long ones begin at every eighth part.
+_WINDOWS, _OVERLAP = (2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94, 141, 211, 316, 474), 8
+#: How much steeper than the identity a map is within a bin, in log-odds, at most.
+_STEEP = 1.5
+#: Share of the evidence of a change that is 1 whatever happens, so that its logarithm is finite.
+_IDLE = 0.1
 
 
 class Counts(NamedTuple):
@@ -41,8 +47,7 @@ class Counts(NamedTuple):
     @property
     def rate(self) -> FloatArray:
         """Mean scores; one half where there are no rows."""
-        half = np.full(self.rows.shape, 0.5)
-        return np.asarray(np.divide(self.scores, self.rows, out=half, where=self.rows > 0.0))
+        return _divide(self.scores, self.rows)
 
     def part(self, periods: slice) -> Counts:
         """Some periods."""
@@ -58,7 +63,8 @@ class Counts(NamedTuple):
 
 def move_rates(rate: FloatArray, moves: FloatArray) -> FloatArray:
     """Rates whose log-odds are moved."""
-    return np.asarray(rate * np.exp(moves) / (1.0 + rate * np.expm1(moves)))
+    odd = rate * np.exp(moves)
+    return np.asarray(odd / (odd + (1.0 - rate)))  # never above 1
 
 
 def log_likelihood(rows: FloatArray, events: FloatArray, rate: FloatArray, moves: FloatArray) -> FloatArray:
@@ -66,18 +72,51 @@ def log_likelihood(rows: FloatArray, events: FloatArray, rate: FloatArray, moves
     return np.asarray(events * moves - rows * np.log1p(rate * np.expm1(moves)))
 
 
+def sum_logs(logs: FloatArray) -> FloatArray:
+    """Log of the sum of exponentials along the last axis (scipy's takes three times as long)."""
+    most = logs.max(axis=-1, keepdims=True)
+    return np.asarray(np.log(np.exp(logs - most).sum(axis=-1)) + most[..., 0])
+
+
 def log_ratios(alternatives: Alternatives, rows: FloatArray, events: FloatArray, rate: FloatArray) -> FloatArray:
     """Log-likelihood ratios (…, J) of all lines and stretches against the rate, from counts (…, G)."""
+    return _sum_ratios(alternatives, events, (rows, rate), (rows, rate))
+
+
+def _sum_ratios(
+    alternatives: Alternatives,
+    events: FloatArray,
+    up: tuple[FloatArray, FloatArray],
+    down: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """
+    Moves times events, less rows·log(1 + rate·u), u = exp(move) − 1, summed over bins: (…, J).
+
+    Rows and rate of the bins are those of `up` where a move is positive, otherwise those of `down`.
+    """
     where, size, _ = alternatives.stretches
     lines = alternatives.line_moves
     linear = events @ lines.T
     for j, line in enumerate(lines):  # one at a time: no temporary of lines × periods × bins
-        linear[..., j] -= (rows * np.log1p(rate * np.expm1(line))).sum(axis=-1)
+        # a line changes its sign once, between one bin and the next
+        for (rows, rate), bins in ((up, _slice(line > 0.0)), (down, _slice(line <= 0.0))):
+            if bins is not None:
+                logs = rate[..., bins] * np.expm1(line[bins])
+                linear[..., j] -= np.einsum("...g,...g->...", rows[..., bins], np.log1p(logs, out=logs))
     used, code = np.unique(size, return_inverse=True)
-    each = log_likelihood(rows[..., None], events[..., None], rate[..., None], used)
+    each = np.empty((*events.shape, used.size))
+    for i, move in enumerate(used):
+        rows, rate = up if move > 0.0 else down
+        each[..., i] = events * move - rows * np.log1p(rate * np.expm1(move))
     summed = np.concatenate([np.zeros((*each.shape[:-2], 1, used.size)), each.cumsum(axis=-2)], axis=-2)
     local = summed[..., where[:, 1], code] - summed[..., where[:, 0], code]
     return np.concatenate([linear, local], axis=-1)
+
+
+def _slice(is_in: NDArray[np.bool_]) -> slice | None:
+    """Neighbours as a slice; None of none."""
+    found = np.flatnonzero(is_in)
+    return slice(int(found[0]), int(found[-1]) + 1) if found.size else None
 
 
 def log_trees(each: FloatArray) -> FloatArray:
@@ -92,7 +131,7 @@ def log_trees(each: FloatArray) -> FloatArray:
     level = np.concatenate([each, empty], axis=-2)
     tree: FloatArray | None = None
     while True:
-        own = np.logaddexp(np.log(0.5), np.log(0.5 / level.shape[-1]) + logsumexp(level, axis=-1))
+        own = np.logaddexp(np.log(0.5), np.log(0.5 / level.shape[-1]) + sum_logs(level))
         halves = own if tree is None else tree[..., ::2] + tree[..., 1::2]
         tree = own if tree is None else np.logaddexp(own, halves) + np.log(0.5)
         if level.shape[-2] == 1:
@@ -135,7 +174,7 @@ def follow_calibration(alternatives: Alternatives, counts: Counts, prior: StartP
     # what has not begun yet counts as calibrated
     unused = np.log((1.0 - TREES) * (1.0 - prior.until(begun)) + TREES * (1.0 - prior.until(blocks)) + TINY)
     parts = np.stack([simple, _follow_trees(counts, prior), np.broadcast_to(unused, simple.shape)])
-    return np.asarray(logsumexp(parts, axis=0))
+    return sum_logs(np.moveaxis(parts, 0, -1))
 
 
 def _mix_over_starts(ratios: FloatArray, start: FloatArray, log_prior: FloatArray) -> FloatArray:
@@ -144,7 +183,7 @@ def _mix_over_starts(ratios: FloatArray, start: FloatArray, log_prior: FloatArra
     running = np.full((*ratios.shape[:-2], ratios.shape[-1]), -np.inf)
     for t, log_start in enumerate(np.log(start + TINY)):
         running = np.logaddexp(running, log_start) + ratios[..., t, :]
-        out[..., t] = logsumexp(running + log_prior, axis=-1)
+        out[..., t] = sum_logs(running + log_prior)
     return out
 
 
@@ -174,7 +213,7 @@ def follow_detector(alternatives: Alternatives, counts: Counts) -> FloatArray:
 def mix_since(ratios: FloatArray, alternatives: Alternatives) -> FloatArray:
     """Log Σ_j π_j Π_{t ≥ ν} LR_j(t) for every start ν, (T,), from the ratios of every period, (T, J)."""
     suffixes = np.cumsum(ratios[::-1], axis=0)[::-1]
-    return np.asarray(logsumexp(suffixes + np.log(alternatives.prior), axis=-1))
+    return sum_logs(suffixes + np.log(alternatives.prior))
 
 
 def move_bins(counts: Counts) -> FloatArray:
@@ -185,7 +224,7 @@ def move_bins(counts: Counts) -> FloatArray:
 def mix_everything(simple: FloatArray, bins: FloatArray, alternatives: Alternatives) -> FloatArray:
     """Log of a mixture of a calibrated score (½) with lines and stretches, (…, J), and trees over bins, (…, G, H)."""
     tree = np.log(TREES) + log_trees(bins)
-    off = np.logaddexp(logsumexp(simple + np.log(alternatives.prior), axis=-1), tree)
+    off = np.logaddexp(sum_logs(simple + np.log(alternatives.prior)), tree)
     return np.asarray(np.logaddexp(np.log(0.5), np.log(0.5) + off))
 
 
@@ -196,8 +235,87 @@ def mix_everything(simple: FloatArray, bins: FloatArray, alternatives: Alternati
 class ChangeEvidence:
     """The evidence against a constant map, and the map of the baseline."""
 
-    log_e: FloatArray  # (T,): 0 during the baseline
+    log_e: FloatArray  # (T,)
     map: FloatArray  # (G,): moves of the log-odds that the baseline shows
+
+
+def follow_change(alternatives: Alternatives, counts: Counts, prior: StartPrior, baseline: int) -> ChangeEvidence:
+    """
+    Log E after every period: the evidence that the map from scores to chances has changed since the baseline.
+
+    Windows of periods are compared with everything up to their end, bin by bin: e-values for a chance that is the same
+    in both, whatever it is. E is the sum, with weights, of those that are known; it only grows, and in the end its mean
+    is at most 1 if the map never changes. So it reaches 1/α with a chance of at most α (Markov's inequality).
+    """
+    periods = counts.rows.shape[-2]
+    found = np.full(counts.rows.shape[:-1], -np.inf)
+    starts = StartPrior(prior.hazard, prior.hazard)
+    for length in _WINDOWS:
+        step = max(1, length // _OVERLAP)
+        begin = np.arange(baseline, periods - length + 1, step)
+        if begin.size:
+            mass = starts.until(begin - baseline + step) - starts.until(begin - baseline)
+            log_e = compare_windows(alternatives, counts, begin, begin + length)
+            last = begin + length - 1
+            share = np.log((1.0 - _IDLE) / len(_WINDOWS) * mass)
+            found[..., last] = np.logaddexp(found[..., last], log_e + share)
+    log_e = np.logaddexp(np.logaddexp.accumulate(found, axis=-1), np.log(_IDLE))
+    basis = make_hats(alternatives)
+    return ChangeEvidence(log_e, fit_rough_map(counts.part(slice(0, baseline)).pool(), basis))
+
+
+def compare_windows(alternatives: Alternatives, counts: Counts, begin: IntArray, end: IntArray) -> FloatArray:
+    """
+    Log e-values (…, W) of windows of periods, each against all periods up to its end.
+
+    Given how many rows and events a bin has in all, the events of the window are hypergeometric if the chance is the
+    same throughout: a sum of independent indicators (Vatutin & Mikhailov 1982) whose chances have a known mean and a
+    known variance. Where scores of the window are higher than those before, so may be the chance, by up to `_STEEP`
+    times as much in log-odds; of all these, the e-value is the least.
+    """
+    upto, before = ([_sum_until(one, at) for one in counts[:3]] for at in (end, begin))
+    rows, events, scores = (a - b for a, b in zip(upto, before, strict=True))
+    chance = _divide(upto[1], upto[0])
+    shift = _STEEP * (clipped_logit(_divide(scores, rows)) - clipped_logit(_divide(upto[2], upto[0])))
+    shift = np.where(rows > 0.0, shift, 0.0)
+    sampled = np.clip((rows - 1.0) / np.maximum(upto[0] - 1.0, TINY), 0.0, 1.0)
+    high, low = (move_rates(chance, clip(shift, 0.0)) for clip in (np.maximum, np.minimum))
+    one, below = find_extreme_shares(high, high * (1.0 - high) * sampled)
+    zero, rest = find_extreme_shares(1.0 - low, low * (1.0 - low) * sampled)
+    # up: a share `one` of the indicators is certain to be 1, and their moves are taken off as events
+    ratios = _sum_ratios(alternatives, events, (rows * (1.0 - one), below), (rows * (1.0 - zero), 1.0 - rest))
+    ratios -= _sum_certain(alternatives, rows * one)
+    return sum_logs(ratios + np.log(alternatives.prior / alternatives.prior.sum()))
+
+
+def _sum_certain(alternatives: Alternatives, certain: FloatArray) -> FloatArray:
+    """Positive moves times events that are certain, summed over bins: (…, J)."""
+    return np.asarray(certain @ np.maximum(alternatives.moves, 0.0).T)
+
+
+def find_extreme_shares(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """
+    The weight of 1, and the other value, of a distribution on [0, 1] of two values with a mean and a variance.
+
+    It has the largest mean of every function whose third derivative is positive, as that of log(1 + s·u) is for u > 0,
+    and the least if it is negative (Chebyshev and Markov; Karlin & Studden 1966).
+    """
+    rest = 1.0 - mean
+    room = np.clip(variance, 0.0, mean * rest)
+    one = np.asarray(room / np.maximum(room + rest * rest, TINY))
+    below: FloatArray = np.maximum(mean - room / np.maximum(rest, TINY), 0.0)
+    return one, below
+
+
+def _sum_until(values: FloatArray, end: IntArray) -> FloatArray:
+    """Sums of the first so many periods."""
+    none = np.zeros((*values.shape[:-2], 1, values.shape[-1]))
+    return np.asarray(np.concatenate([none, values.cumsum(axis=-2)], axis=-2)[..., end, :])
+
+
+def _divide(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Shares; one half of nothing."""
+    return np.asarray(np.divide(part, whole, out=np.full(part.shape, 0.5), where=whole > 0.0))
 
 
 def make_hats(alternatives: Alternatives) -> FloatArray:
@@ -208,50 +326,6 @@ def make_hats(alternatives: Alternatives) -> FloatArray:
     columns = np.stack([np.ones(alternatives.bins), alternatives.place, *bends], axis=1)
     rank = np.linalg.matrix_rank(columns)
     return columns if rank == columns.shape[1] else np.eye(alternatives.bins)
-
-
-def follow_change(alternatives: Alternatives, counts: Counts, prior: StartPrior, baseline: int) -> ChangeEvidence:
-    """
-    Log E after every period: the evidence that the map from scores to chances has changed since the baseline.
-
-    The numerator predicts every period from those before it: by the map fitted so far until a change, then by a mixture
-    of moves away from the map of the baseline. The denominator is the largest likelihood that one fixed map gives to
-    all periods after the baseline, over a smooth family around that map. So the ratio is at most a likelihood ratio
-    against the true map, where that is fixed and in the family (universal inference, Wasserman, Ramdas & Balakrishnan
-    2020).
-    """
-    periods = counts.rows.shape[-2]
-    log_e = np.zeros(counts.rows.shape[:-1])
-    basis = make_hats(alternatives)
-    first = counts.part(slice(0, baseline)).pool()
-    rough = fit_rough_map(first, basis)
-    if periods <= baseline:
-        return ChangeEvidence(log_e, rough)
-    later = counts.part(slice(baseline, None))
-    rate = move_rates(later.rate, rough[..., None, :])
-    ratios = log_ratios(alternatives, later.rows, later.events, rate)
-    log_prior = np.log(alternatives.prior / alternatives.prior.sum())
-    start = prior.each(periods - baseline)
-    still = np.log(1.0 - prior.until(np.arange(1, start.size + 1)) + TINY)
-    running = np.full((*ratios.shape[:-2], ratios.shape[-1]), -np.inf)
-    steady = np.zeros(ratios.shape[:-2])  # log-likelihood of the maps fitted so far, against the baseline's
-    known = np.zeros(steady.shape)  # log-likelihood ratio of the baseline's map
-    guess, best = np.zeros((*steady.shape, basis.shape[1])), np.zeros((*steady.shape, basis.shape[1]))
-    seen = Counts(*(np.zeros(one.shape) for one in first))
-    base = Counts(*first)
-    for t in range(start.size):
-        now = Counts(*(one[..., t, :] for one in later))
-        own = log_likelihood(now.rows, now.events, rate[..., t, :], guess @ basis.T).sum(axis=-1)
-        known = known + log_likelihood(now.rows, now.events, now.rate, rough).sum(axis=-1)
-        running = np.logaddexp(running, (np.log(start[t] + TINY) + steady)[..., None]) + ratios[..., t, :]
-        steady = steady + own
-        seen = Counts(*(a + b for a, b in zip(seen, now, strict=True)))
-        best, most = _maximise(seen, basis, rough, best)
-        numerator = np.logaddexp(logsumexp(running + log_prior, axis=-1), still[t] + steady)
-        log_e[..., baseline + t] = known + numerator - most
-        together = Counts(*(a + b for a, b in zip(seen, base, strict=True)))
-        guess = _step(together, basis, rough, guess, ridge=1.0)
-    return ChangeEvidence(log_e, rough)
 
 
 def fit_rough_map(counts: Counts, basis: FloatArray) -> FloatArray:
@@ -268,35 +342,16 @@ def _step(
     counts: Counts, basis: FloatArray, offset: FloatArray, theta: FloatArray, ridge: FloatArray | float
 ) -> FloatArray:
     """One step of Newton's method, no longer than 1 in any weight."""
-    return theta + np.clip(_solve(counts, basis, offset, theta, ridge)[0], -1.0, 1.0)
+    return theta + np.clip(_solve(counts, basis, offset, theta, ridge), -1.0, 1.0)
 
 
 def _solve(
     counts: Counts, basis: FloatArray, offset: FloatArray, theta: FloatArray, ridge: FloatArray | float
-) -> tuple[FloatArray, FloatArray]:
-    """The step to the maximum of a parabola, and how much higher that is."""
+) -> FloatArray:
+    """The step to the maximum of a parabola."""
     chance = move_rates(counts.rate, offset + theta @ basis.T)
     slope = (counts.events - counts.rows * chance) @ basis - ridge * theta
     weight = counts.rows * chance * (1.0 - chance)
     curvature = (basis.T * weight[..., None, :]) @ basis + np.eye(basis.shape[1]) * (np.asarray(ridge) + 1e-9)
     step = np.linalg.solve(curvature, slope[..., None])[..., 0]
-    return step, 0.5 * (step * slope).sum(axis=-1)
-
-
-def _maximise(
-    counts: Counts, basis: FloatArray, offset: FloatArray, theta: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The largest log-likelihood ratio of a family of maps, from above, whatever the scores in a bin."""
-    for _ in range(_NEWTON):
-        step, gap = _solve(counts, basis, offset, theta, 0.0)
-        theta = np.clip(theta + np.clip(step, -1.0, 1.0), -_FARTHEST, _FARTHEST)
-        if float(np.max(gap, initial=0.0)) < 1e-9:
-            break
-    moves = offset + theta @ basis.T
-    most = log_likelihood(counts.rows, counts.events, counts.rate, moves)
-    spread = np.maximum(counts.squares - counts.rows * counts.rate**2, 0.0)
-    u = np.expm1(moves)
-    bent = (u / np.minimum(1.0, 1.0 + u)) ** 2  # at least the curvature of log(1 + s·u) for every s
-    return np.asarray(theta, dtype=np.float64), np.asarray(
-        (most + 0.5 * bent * spread).sum(axis=-1) + np.maximum(gap, 0.0)
-    )
+    return np.asarray(step, dtype=np.float64)

@@ -18,6 +18,7 @@ from scoreprism.monitoring._evidence import (
     ChangeEvidence,
     Counts,
     StartPrior,
+    compare_windows,
     follow_calibration,
     follow_change,
     follow_detector,
@@ -104,12 +105,14 @@ class Stream:
         return simple, bins
 
     def find_start(self, *, after_baseline: bool = False) -> Since:
-        """When scores began to be off, or to depart from the baseline, by the last look."""
-        begin = self.baseline if after_baseline else 0
-        part = self.counts.part(slice(begin, None))
-        rate = move_rates(part.rate, self.change.map) if after_baseline else part.rate
-        ratios = log_ratios(self.alternatives, part.rows, part.events, rate)
-        logs = mix_since(ratios, self.alternatives) + np.log(self.prior.each(len(ratios)) + TINY)
+        """When scores began to be off, or the map changed after the baseline, by the last look."""
+        begin, periods = self.baseline if after_baseline else 0, len(self.sums)
+        if after_baseline:
+            starts = np.arange(begin, periods)
+            logs = compare_windows(self.alternatives, self.counts, starts, np.full(starts.size, periods))
+        else:
+            ratios = log_ratios(self.alternatives, self.counts.rows, self.counts.events, self.counts.rate)
+            logs = mix_since(ratios, self.alternatives) + np.log(self.prior.each(periods) + TINY)
         held = np.cumsum(np.exp(logs - logsumexp(logs)))
         first, last = (int(np.searchsorted(held, level)) for level in (0.05, 0.95))
         return Since(begin + int(logs.argmax()), begin + first, begin + min(last, logs.size - 1))
