@@ -303,7 +303,8 @@ class CalibrationMonitor(Result):
         is_added = known is not None and extend
         if is_added and place == 0 and not self._typical:
             rule = "the first period must come at once, since bins are made of its scores"
-            refuse(rule, "further rows of it", "Pass `scores` of a typical period to CalibrationMonitor.")
+            remedy = "Pass all its rows together", "pass `scores` of a typical period to CalibrationMonitor"
+            refuse(rule, "further rows of it", remedy)
         self._periods = (
             *self._periods[:place],
             _record(name, now, lines, known if is_added else None),
@@ -324,16 +325,14 @@ class CalibrationMonitor(Result):
     def _is_rerun(self, name: str | int, now: Part, known: tuple[Part, ...], *, extend: bool) -> bool:
         """Whether these rows were counted in this period already."""
         same = [one for one in known if one.digest == now.digest]
-        if now.name is not None:
-            named = [one for one in known if one.name == now.name]
-            if named and not same:
-                rule, got = "a part must not be counted twice", f"other rows of {now.name!r} in {write_plain(name)}"
-                refuse(rule, got, "Pass `replace`=True and all rows of the period.")
-            return bool(named)
-        if same and extend:
+        named = [one for one in known if one.name is not None and one.name == now.name]
+        if named and now not in named:
+            rule, got = "a part must not be counted twice", f"other rows of {now.name!r} in {write_plain(name)}"
+            refuse(rule, got, "Pass `replace`=True and all rows of the period.")
+        if same and extend and not named and None in (now.name, *(one.name for one in same)):
             rule, got = "further rows must be told from a rerun", f"rows of {write_plain(name)} equal to a part of it"
-            refuse(rule, got, "Name the part, as in `extend`='part 2': a name that is known is not counted again.")
-        return bool(same)
+            refuse(rule, got, "Name every part, as in `extend`='part 2': a part that is known is not counted again.")
+        return bool(named or (same and not extend))
 
     def _require_order(self, name: str | int, past: Mapping[str | int, object]) -> None:
         """Refuse a new period that is not later than all others, or of another kind."""
@@ -441,7 +440,7 @@ class CalibrationMonitor(Result):
 
     def evidence_lost(self, segment: str | None = None) -> float:
         """
-        At most so much of log E is lost, because scores are counted by bin: what single rows would add at the last look.
+        At most so much of log E is lost because scores are counted by bin: what single rows would add to it.
 
         Sums by cell lose no more than rows do, since bins are made of cells.
 
@@ -453,7 +452,7 @@ class CalibrationMonitor(Result):
         Returns
         -------
         float
-            Nats, of the evidence against calibration.
+            Nats, of the evidence against calibration at the last look.
         """
         streams = [(math.log(share), stream) for share, stream in self._find_streams(segment)]
         if not streams or not self._periods:
