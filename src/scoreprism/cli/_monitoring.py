@@ -54,7 +54,7 @@ in_state, in_plan, in_settings = (
 @click.argument("state", type=opt.FILE, required=False)
 @opt.options(
     in_state("--add", multiple=True, type=opt.Named("file"), metavar="FILES",
-             help="Rows whose outcomes are known: a path, a glob or a folder; repeat it for several. Their day stands in "
+             help="Rows whose outcomes are known: a path, a glob or a folder; repeat it for several. Their day is in "
              "the name of the file or its folder, unless --time or --period says it."),
     in_state("--extend", is_flag=True, help="FILES hold further rows of the last period."),
     in_state("--replace", is_flag=True, help="FILES hold corrected rows of known periods."),
@@ -140,7 +140,7 @@ def _require_one_purpose(state: str | None, given: Mapping[str, Any]) -> None:
     special = next((name for name in ("plan", "demo") if given[name]), None)
     if special is None:
         if state is None:
-            raise click.MissingParameter(ctx=click.get_current_context(), param=_get_argument())
+            raise click.MissingParameter(ctx=click.get_current_context(), param_hint="'STATE'", param_type="argument")
         odd = [name for name in _PLANNING if name in typed]
         if odd:
             raise click.UsageError(f"{spelled[odd[0]]} is for --plan. Leave it out, or pass --plan")
@@ -158,10 +158,6 @@ def _require_one_purpose(state: str | None, given: Mapping[str, Any]) -> None:
         raise click.UsageError(f"{spelled[min(odd)]} is not for --{special}. Leave it out")
 
 
-def _get_argument() -> click.Parameter:
-    return next(one for one in click.get_current_context().command.params if one.name == "state")
-
-
 def find_typed() -> set[str]:
     """Names of options that the user typed."""
     context = click.get_current_context()
@@ -176,7 +172,9 @@ def _watch(state: str, page: str | None, given: Mapping[str, Any], *, force: boo
     """Update a state, and print what it says; whether there is an alarm."""
     is_new = not Path(state).exists()
     if is_new and not given["add"]:
-        raise click.UsageError(f"STATE must exist, or rows be added to it; got {state!r} alone. Pass --add FILES")
+        raise click.UsageError(
+            f"STATE must exist unless --add begins it; got {state!r}, which does not. Pass --add FILES"
+        )
     if is_new and (given["recalibrate"] or given["restart"] or given["replace"]):
         raise click.UsageError(f"STATE must exist; got {state!r}, which does not. Check the path")
     targets = check_outputs(given["recalibrate"], page, force=force, inputs=(state,))
@@ -217,7 +215,7 @@ class _Added:
         new, known = list[str](), list[str]()
         batches = reading.list_batches()
         for period, files in track(batches, len(batches), "periods"):
-            before, names = watched.to_json(), set(watched.periods)
+            before = watched.parts
             try:
                 rows = reading.read(files)
                 part = ", ".join(Path(file).name for file in files)
@@ -225,8 +223,9 @@ class _Added:
                 watched.update(rows, period=period, extend=extend, replace=given["replace"])
             except InputError as error:
                 raise InputError(f"{Path(files[0]).name}: {error}") from None
-            shown = [str(period)] if period is not None else [str(n) for n in watched.periods if n not in names]
-            (known if watched.to_json() == before else new).extend(shown or [Path(files[0]).name])
+            changed = [str(name) for name, parts in watched.parts.items() if before.get(name) != parts]
+            new += changed
+            known += [] if changed else [Path(files[0]).name if period is None else str(period)]
         return cls(tuple(new), tuple(known))
 
 
@@ -388,7 +387,8 @@ def _write_page(watched: CalibrationMonitor, target: Path, *, force: bool) -> No
 def describe(watched: CalibrationMonitor) -> str:
     """What a monitor says, in one line."""
     if not watched.periods:
-        return "no periods yet"
+        past = watched.past_periods
+        return f"no periods since the restart after {past[-1]}" if past else "no periods yet"
     where = f"{watched.periods[-1]} (period {len(watched.periods)})"
     evidence = f"E = {write_evidence(_get_evidence(watched))}, needs {write_evidence(_get_needed(watched))}"
     alarm = watched.alarm

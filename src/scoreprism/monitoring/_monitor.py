@@ -401,6 +401,16 @@ class CalibrationMonitor(Result):
         return tuple(one.name for one in self._periods)
 
     @property
+    def past_periods(self) -> tuple[str | int, ...]:
+        """Names of the periods before the last restart, in order."""
+        return tuple(one.name for past in self._restarts for one in past)
+
+    @property
+    def parts(self) -> dict[str | int, tuple[str, ...]]:
+        """Digests of the parts that each period came in."""
+        return {one.name: tuple(part.digest for part in one.parts) for one in self._periods}
+
+    @property
     def segments(self) -> tuple[str, ...]:
         """Names of the segments that are followed."""
         return tuple(dict.fromkeys(name for name, _ in self._streams if name is not None))
