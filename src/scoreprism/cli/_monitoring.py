@@ -482,6 +482,8 @@ def _print_plan(given: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 _PLAN = "'scoreprism monitor --plan --rows 500 --event-rate 0.1 --reliability 0.003'"
+#: A year in which the alarm rings neither early nor late: with seeds 0 to 5 it does between 5 and 23 August.
+_TYPICAL = 1
 
 
 def _show_demo(page: str | None, given: Mapping[str, Any], *, force: bool, as_json: bool) -> None:
@@ -495,7 +497,7 @@ def _show_demo(page: str | None, given: Mapping[str, Any], *, force: bool, as_js
     watched = CalibrationMonitor(**({} if given["alpha"] is None else {"alpha": given["alpha"]}))
     say("a year of synthetic applicants, 300 a day; from 1 August, online applicants default more often than scored")
     alarm_rang = False
-    for day, rows in iterate_credit_days():
+    for day, rows in iterate_credit_days(random_state=_TYPICAL):
         watched.update(rows["default"], rows["score"], segments={"channel": rows["channel"]}, period=day)
         is_last = (day + timedelta(days=1)).day == 1
         rings = not alarm_rang and watched.alarm is not None
