@@ -220,8 +220,9 @@ class CalibrationMonitor(Result):
         after = self._copy()
         for name, lines in after._read(y_true, y_proba, period, sample_weight, groups, segments):
             after._count(name, lines, part, extend=bool(extend), replace=replace)
-        self.__dict__.clear()
-        self.__dict__.update(after.__dict__)
+        if after._periods != self._periods:  # a rerun changes nothing at all
+            self.__dict__.clear()
+            self.__dict__.update(after.__dict__)
         return self
 
     def _copy(self) -> Self:
@@ -256,9 +257,11 @@ class CalibrationMonitor(Result):
         """Which label is which: as the user said, or as the rows so far had them, if some are missing."""
         settings = self.settings
         classes = settings.classes
-        if classes is None and settings.pos_label is None and self._classes is not None:
+        if classes is None and self._classes is not None:
             present = set(parse_labels(y_true, "y_true").tolist())
-            classes = self._classes if len(present) < len(self._classes) else None
+            # with a positive class, columns without names are in the order of the labels
+            known = self._classes if settings.pos_label is None else tuple(sorted(self._classes))
+            classes = known if present < set(known) else None
         return {"pos_label": settings.pos_label, "classes": classes}
 
     def _remember_labels(self, sample: Sample) -> None:
@@ -412,8 +415,8 @@ class CalibrationMonitor(Result):
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """Names of the segments that are followed."""
-        return tuple(dict.fromkeys(name for name, _ in self._streams if name is not None))
+        """Names of the segments that are followed, in order."""
+        return tuple(sorted({name for name, _ in self._streams if name is not None}))
 
     def log_evidence(self, process: str = "calibration", segment: str | None = None) -> FloatArray:
         """
@@ -854,7 +857,7 @@ def _split_periods(sums: Sums, period: Any) -> list[tuple[str | int, Sums]]:
     if sums.settings.time is None:
         return [(parse_period(period), sums)]
     if period is not None:
-        refuse("sums with a time column hold their periods", f"`period`={write_plain(period)}", "Leave `period` out.")
+        refuse("sums with a time column hold their periods", write_plain(period), "Leave `period` out.")
     column = sums.settings.time
     if None in sums.periods:
         refuse("every row must have a period", f"rows without {column!r}", "Drop these rows, or fill them in.")
