@@ -94,6 +94,8 @@ in_state, in_plan, in_settings = (
     in_plan("--runs", type=click.IntRange(min=1), default=100, metavar="N", help="Runs for each kind of change."),
     in_plan("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Random seed of the runs."),
     in_plan("--demo", is_flag=True, help="Show a year of synthetic credit scores that go wrong in August."),
+    in_plan("--save-data", type=opt.Named("folder"), metavar="FOLDER",
+            help="Only write the days of the demo as files, to try commands on."),
     opt.in_output("--page", type=opt.FILE, metavar="FILE", help="Write a self-contained page, .html."),
     opt.in_output("--json", "as_json", is_flag=True, help="Print JSON instead of a line."),
     opt.FORCE, opt.QUIET,
@@ -111,6 +113,9 @@ def monitor(state: str | None, page: str | None, as_json: bool, force: bool, **g
     with _spelled():
         if given["plan"]:
             _print_plan(given, as_json=as_json)
+            return
+        if given["save_data"]:
+            _save_days(Path(given["save_data"]), force=force)
             return
         if given["demo"]:
             _show_demo(page, given, force=force, as_json=as_json)
@@ -137,7 +142,7 @@ def _require_one_purpose(state: str | None, given: Mapping[str, Any]) -> None:
     """Refuse options that do not belong together."""
     typed = find_typed()
     spelled = {option.name: option.opts[0] for option in click.get_current_context().command.params}
-    special = next((name for name in ("plan", "demo") if given[name]), None)
+    special = next((name for name in ("plan", "demo", "save_data") if given[name]), None)
     if special is None:
         if state is None:
             raise click.MissingParameter(ctx=click.get_current_context(), param_hint="'STATE'", param_type="argument")
@@ -150,12 +155,12 @@ def _require_one_purpose(state: str | None, given: Mapping[str, Any]) -> None:
         if given["recalibrate"] and given["restart"]:
             raise click.UsageError("--recalibrate starts again already; got --restart too. Leave --restart out")
         return
-    if state is not None or (given["plan"] and given["demo"]):
-        raise click.UsageError(f"--{special} takes neither STATE nor {'--demo' if special == 'plan' else '--plan'}")
-    kept = (*_PLANNING, "alpha", "alarm", "loss", "baseline") if special == "plan" else ("alpha", "page")
-    odd = [name for name in typed - {special, "force", "as_json", *kept} if name in spelled]
+    if state is not None:
+        raise click.UsageError(f"{spelled[special]} takes no STATE; got {state!r}. Leave it out")
+    kept = {"plan": (*_PLANNING, "alpha", "alarm", "loss", "baseline"), "demo": ("alpha", "page"), "save_data": ()}
+    odd = [name for name in typed - {special, "force", "as_json", *kept[special]} if name in spelled]
     if odd:
-        raise click.UsageError(f"{spelled[min(odd)]} is not for --{special}. Leave it out")
+        raise click.UsageError(f"{spelled[min(odd)]} is not for {spelled[special]}. Leave it out")
 
 
 def find_typed() -> set[str]:
@@ -494,18 +499,15 @@ def _show_demo(page: str | None, given: Mapping[str, Any], *, force: bool, as_js
     from scoreprism.datasets import iterate_credit_days
     from scoreprism.monitoring import CalibrationMonitor
 
-    watched = CalibrationMonitor(**({} if given["alpha"] is None else {"alpha": given["alpha"]}))
-    say("a year of synthetic applicants, 300 a day; from 1 August, online applicants default more often than scored")
-    alarm_rang = False
-    for day, rows in iterate_credit_days(random_state=_TYPICAL):
+    days = list(iterate_credit_days(random_state=_TYPICAL))
+    settings = {} if given["alpha"] is None else {"alpha": given["alpha"]}
+    watched = CalibrationMonitor(**settings)
+    for day, rows in days:
         watched.update(rows["default"], rows["score"], segments={"channel": rows["channel"]}, period=day)
-        is_last = (day + timedelta(days=1)).day == 1
-        rings = not alarm_rang and watched.alarm is not None
-        alarm_rang = alarm_rang or rings
-        if (rings or is_last) and not as_json:
-            emit_bytes(describe(watched))
-        if rings and not as_json:
-            emit_bytes(_explain_alarm(watched))
+    rang = None if watched.alarm is None else watched.alarm.period
+    say("a year of synthetic applicants, 300 a day; from 1 August, online applicants default more often than scored")
+    if not as_json:
+        _tell_year(CalibrationMonitor(**settings), days, rang)
     if target is not None:
         _write_page(watched, target, force=force)
     if as_json:
@@ -513,6 +515,16 @@ def _show_demo(page: str | None, given: Mapping[str, Any], *, force: bool, as_js
         return
     low, high = watched.recalibrate().calibrate([0.1, 0.3]).tolist()
     emit_bytes(f"recalibrated on the rows since then: 0.1 becomes {low:.3f}, 0.3 becomes {high:.3f}")
+
+
+def _tell_year(watched: CalibrationMonitor, days: Sequence[tuple[date, Any]], rang: str | int | None) -> None:
+    """Print what a user would see at the end of each month, and on the day of the alarm."""
+    for day, rows in days:
+        watched.update(rows["default"], rows["score"], segments={"channel": rows["channel"]}, period=day)
+        if day.isoformat() == rang or (day + timedelta(days=1)).day == 1:
+            emit_bytes(describe(watched))
+        if day.isoformat() == rang:
+            emit_bytes(_explain_alarm(watched))
 
 
 def _explain_alarm(watched: CalibrationMonitor) -> str:
@@ -527,3 +539,19 @@ def _explain_alarm(watched: CalibrationMonitor) -> str:
         "  To do: scoreprism monitor STATE --recalibrate map.json",
     )
     return "\n".join(lines)
+
+
+def _save_days(folder: Path, *, force: bool) -> None:
+    """Write each day of the demonstration to a file that is named after it."""
+    from scoreprism._core.atomic_files import write_with
+    from scoreprism.datasets import iterate_credit_days
+    from scoreprism.exceptions import InputError
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError("--save-data must be a folder", f"{str(folder)!r}, which is a file", "Use another path.")
+    folder.mkdir(parents=True, exist_ok=True)
+    days = 0
+    for day, rows in iterate_credit_days(random_state=_TYPICAL):
+        write_with(folder / f"{day.isoformat()}.parquet", rows.drop("chance").write_parquet, overwrite=force)
+        days += 1
+    say(f"wrote {days} days to {folder}")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, fields
 from dataclasses import replace as replace_field
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -861,4 +862,7 @@ def _split_periods(sums: Sums, period: Any) -> list[tuple[str | int, Sums]]:
     column = sums.settings.time
     if None in sums.periods:
         refuse("every row must have a period", f"rows without {column!r}", "Drop these rows, or fill them in.")
-    return [(parse_period(one), sums.select(**{column: one})) for one in sums.periods]
+    names = {one: parse_period(one) for one in sums.periods}
+    if sums.settings.period == "week":  # named by their Mondays there, which would look like days
+        names = {one: date.fromisoformat(one).strftime("%G-W%V") for one in sums.periods}
+    return [(names[one], sums.select(**{column: one})) for one in sums.periods]
