@@ -80,7 +80,7 @@ def test_day_by_day_until_the_alarm(here, days):
     a = wanted.alarm
     most = math.log10(math.exp(wanted.log_evidence().max()))
     assert alarm == (
-        f"{names[-1]} (period 60): alarm; scores are too low since {a.since} (90 %: {a.since_first} to {a.since_last}); "
+        f"{names[-1]} (period 60): alarm of {a.period}; scores are too low since {a.since} (90 %: {a.since_first} to {a.since_last}); "
         f"E reached 10^{most:.0f}, needs 20; recalibration gains {a.reliability.low:.2g} to {a.reliability.high:.2g}; "
         "flagged: channel=online"
     )
@@ -130,10 +130,10 @@ def test_a_time_column_and_periods(here, days):
     np.testing.assert_allclose(one.log_evidence(), two.log_evidence(), rtol=0, atol=1e-9)
     watch("w.json", "--add", "all.parquet", *COLUMNS, "--time", "day", "--period", "week", code=1)
     assert CalibrationMonitor.load("w.json").periods[:2] == ("2025-W27", "2025-W28")
-    watch("p.json", "--add", "all.parquet", *COLUMNS, "--period", "release 7")
+    watch("p.json", "--add", "all.parquet", *COLUMNS, "--period", "release 7", code=1)
     assert CalibrationMonitor.load("p.json").periods == ("release 7",)
     frame.with_columns(day=pl.lit(7)).write_parquet("seven.parquet")
-    watch("n.json", "--add", "seven.parquet", *COLUMNS, "--time", "day")
+    watch("n.json", "--add", "seven.parquet", *COLUMNS, "--time", "day", code=1)
     assert CalibrationMonitor.load("n.json").periods == (7,)
 
 
@@ -365,11 +365,11 @@ def test_the_demo_shows_a_year_with_an_alarm(monkeypatch):
     found = watch("--demo")
     lines = found.stdout.splitlines()
     quiet = [one for one in lines if ": no alarm; " in one]
-    rang = [one for one in lines if ": alarm; " in one]
+    rang = [one for one in lines if ": alarm of 2025-08-" in one]
     assert quiet[0].startswith("2025-06-30 (period 30): no alarm; E = ")
     assert len(quiet) == 2
     assert rang[0] > "2025-08-01"
-    assert "scores are too low since 2025-0" in rang[0]
+    assert "scores are too low since 2025-0" in rang[-1]
     assert "flagged: channel=online" in rang[-1]
     assert "  To do: scoreprism monitor STATE --recalibrate map.json" in lines
     assert lines[-1].startswith("recalibrated on the rows since then: 0.1 becomes 0.1")

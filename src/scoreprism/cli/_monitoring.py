@@ -404,7 +404,7 @@ def describe(watched: CalibrationMonitor) -> str:
         evidence = f"E reached {most}, needs {write_evidence(_get_needed(watched))}"
         off = f"scores are {alarm.direction} since {alarm.since} (90 %: {alarm.since_first} to {alarm.since_last})"
         gain = f"recalibration gains {alarm.reliability.low:.2g} to {alarm.reliability.high:.2g}"
-        found = f"{where}: alarm; {off}; {evidence}; {gain}"
+        found = f"{where}: alarm of {alarm.period}; {off}; {evidence}; {gain}"
     flagged = [name for name, is_off in watched.list_segments().items() if is_off]
     return f"{found}; flagged: {', '.join(flagged)}" if flagged else found
 
@@ -524,21 +524,7 @@ def _tell_year(watched: CalibrationMonitor, days: Sequence[tuple[date, Any]], ra
         if day.isoformat() == rang or (day + timedelta(days=1)).day == 1:
             emit_bytes(describe(watched))
         if day.isoformat() == rang:
-            emit_bytes(_explain_alarm(watched))
-
-
-def _explain_alarm(watched: CalibrationMonitor) -> str:
-    """What is known when an alarm rings, and what to do."""
-    alarm = watched.alarm
-    if alarm is None:
-        return ""
-    parts = f"case mix {alarm.mix:+.4f}, reliability {alarm.miscalibration:+.4f}, refinement {alarm.refinement:+.4f}"
-    lines = (
-        f"  The log-odds lack a shift of {alarm.shift.low:.2f} to {alarm.shift.high:.2f}.".replace("-0", "\u22120"),
-        f"  The mean loss changed by {alarm.change:+.4f}: {parts}.".replace("-", "\u2212"),
-        "  To do: scoreprism monitor STATE --recalibrate map.json",
-    )
-    return "\n".join(lines)
+            emit_bytes("  To do: scoreprism monitor STATE --recalibrate map.json")
 
 
 def _save_days(folder: Path, *, force: bool) -> None:
