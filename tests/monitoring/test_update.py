@@ -13,8 +13,7 @@ from scipy.special import expit, logit
 from scoreprism import Sample, scale
 from scoreprism.calibrators import from_json
 from scoreprism.exceptions import InputError
-from scoreprism.monitoring import CalibrationMonitor, _lost_evidence
-from scoreprism.monitoring._alternatives import find_grid_cells
+from scoreprism.monitoring import CalibrationMonitor, _alternatives, _lost_evidence
 from tests.scale.test_scale_engines import cluster, every_engine, made, pytestmark, spark  # noqa: F401 - fixtures
 
 PROCESSES = ("calibration", "change", "detector")
@@ -141,7 +140,7 @@ def test_the_evidence_that_is_lost_in_bins(change, monkeypatch):
         found = np.zeros((len(days), bins))
         for t, day in enumerate(days):
             p = day["p"].to_numpy()
-            home = stream.alternatives.find_bins(find_grid_cells(p))
+            home = stream.alternatives.find_bins(_alternatives.find_grid_cells(p))
             found[t] = -np.bincount(home, np.log1p(p * np.expm1(moves)[home]), bins)
         return found + counts.rows * np.log1p(counts.rate * np.expm1(moves))
 

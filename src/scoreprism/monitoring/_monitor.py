@@ -56,8 +56,8 @@ from scoreprism.monitoring._periods import (
     read_sums,
 )
 from scoreprism.monitoring._state_file import (
-    Part,
     Period,
+    PeriodPart,
     State,
     StoredStream,
     hash_bytes,
@@ -78,7 +78,7 @@ _ENOUGH = 128
 
 
 @dataclass(frozen=True)
-class Settings:
+class MonitorSettings:
     """What a monitor was made with."""
 
     alpha: float
@@ -111,8 +111,9 @@ class CalibrationMonitor(Result):
         Which of both rings the alarm; the other is shown as well.
     baseline : int, default=30
         The first periods, which show how the score always was: "change" looks for departures after them.
-    hazard : float, default=1/365
-        Prior chance that a change begins in a period; a quarter is on a score that was off from the start.
+    hazard : float
+        Prior chance that a change begins in a period, 1/365 by default; a quarter is on a score that was off from the
+        start.
     arl : int, optional
         Ask for a detector with this average number of periods to a false alarm instead (Shiryaev and Roberts).
     weights : {"frequency", "importance"}, optional
@@ -152,7 +153,7 @@ class CalibrationMonitor(Result):
         pos_label: object = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        self.settings = Settings(
+        self.settings = MonitorSettings(
             alpha=_parse_chance(alpha, "alpha"),
             loss=_name_loss(loss),
             alarm=parse_choice(alarm, ALARMS, "alarm"),
@@ -294,7 +295,7 @@ class CalibrationMonitor(Result):
 
     def _count(self, name: str | int, lines: Lines, part: str | None, *, extend: bool, replace: bool) -> None:
         """Count the rows of one period, once."""
-        now = Part(part, digest_rows(lines))
+        now = PeriodPart(part, digest_rows(lines))
         names = self.periods
         place = names.index(name) if name in names else len(names)
         known = self._periods[place] if place < len(names) else None
@@ -326,7 +327,7 @@ class CalibrationMonitor(Result):
             all_sums = (*stream.sums[:place], sums, *stream.sums[place + 1 :])
             self._streams[key] = replace_field(stream, sums=all_sums)
 
-    def _is_rerun(self, name: str | int, now: Part, known: tuple[Part, ...], *, extend: bool) -> bool:
+    def _is_rerun(self, name: str | int, now: PeriodPart, known: tuple[PeriodPart, ...], *, extend: bool) -> bool:
         """Whether these rows were counted in this period already."""
         same = [one for one in known if one.digest == now.digest]
         named = [one for one in known if one.name is not None and one.name == now.name]
@@ -644,7 +645,7 @@ class CalibrationMonitor(Result):
             The same monitor.
         """
         state = read_state(text)
-        unknown = set(state.settings) ^ {field.name for field in fields(Settings)}
+        unknown = set(state.settings) ^ {field.name for field in fields(MonitorSettings)}
         if unknown:
             got = f"missing or unknown: {', '.join(sorted(unknown))}"[:120]
             refuse("the state of a monitor must have all settings", got, "Use the file as it was written.")
@@ -842,7 +843,7 @@ def _read_typical(law: FloatArray) -> tuple[Alternatives, ...]:
     return tuple(make_bins(column, ones) for column in (law.max(axis=1), *law.T))
 
 
-def _record(name: str | int, now: Part, lines: Lines, before: Period | None) -> Period:
+def _record(name: str | int, now: PeriodPart, lines: Lines, before: Period | None) -> Period:
     """What is kept of a period beside its sums, from the lines of all rows."""
     first = lines[next(iter(lines))]
     rows, events = round(first.rows.sum()), round((first.rows * first.event).sum())

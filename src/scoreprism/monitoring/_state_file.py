@@ -33,7 +33,7 @@ _FIELDS = {"format", "version", "settings", "columns", "classes", "typical", "pe
 _TRIES = 100
 
 
-class Part(NamedTuple):
+class PeriodPart(NamedTuple):
     """Rows that were counted at once: the name they were given, if any, and their digest."""
 
     name: str | None
@@ -44,7 +44,7 @@ class Period(NamedTuple):
     """A period that was counted: its name, its parts, rows, events, and the least and the largest score."""
 
     name: str | int
-    parts: tuple[Part, ...]
+    parts: tuple[PeriodPart, ...]
     rows: int
     events: int
     low: float
@@ -179,7 +179,7 @@ def _read_fields(data: Mapping[str, Any]) -> State:
 def _read_periods(stored: Any) -> tuple[Period, ...]:
     found = []
     for one in stored:
-        parts = tuple(Part(*part) for part in one["parts"])
+        parts = tuple(PeriodPart(*part) for part in one["parts"])
         good = type(one["name"]) in (int, str) and 0 <= one["events"] <= one["rows"] and bool(parts)
         good = good and all(isinstance(part.digest, str) for part in parts) and set(one) == set(Period._fields)
         good = (
