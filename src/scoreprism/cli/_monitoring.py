@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -188,8 +188,15 @@ def _watch(state: str, page: str | None, given: Mapping[str, Any], *, force: boo
     from scoreprism.monitoring import CalibrationMonitor
 
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
-    with CalibrationMonitor.open(state, **settings) as watched:
-        done = _Added.to(watched, given) if given["add"] else _Added((), ())
+    done = _Added((), ())
+    is_read_only = not (settings or given["add"] or given["recalibrate"] or given["restart"])
+    with (
+        nullcontext(CalibrationMonitor.load(state))
+        if is_read_only
+        else CalibrationMonitor.open(state, **settings) as watched
+    ):
+        if given["add"]:
+            done = _Added.to(watched, given)
         if given["recalibrate"]:
             _recalibrate(watched, targets.pop(0), force=force)
         if given["restart"]:

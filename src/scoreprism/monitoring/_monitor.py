@@ -627,7 +627,7 @@ class CalibrationMonitor(Result):
         str
             Text that `from_json` reads, to the last bit.
         """
-        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, indent=indent)
+        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -703,11 +703,11 @@ class CalibrationMonitor(Result):
         """
         parse_flag(overwrite, "overwrite")
         with hold_file(path):
-            return self._save_held(path, overwrite=overwrite)
+            return self._save_held(path, self.to_json(), overwrite=overwrite)
 
-    def _save_held(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    def _save_held(self, path: str | os.PathLike[str], text: str, *, overwrite: bool = False) -> Path:
         """The same while the file is locked."""
-        place, text = os.path.realpath(path), self.to_json()
+        place = os.path.realpath(path)
         is_known = self._file is not None and self._file[0] == place
         found = hash_bytes(read_bytes(path)) if is_known else None
         if is_known and self._file is not None and found not in (None, self._file[1]) and not overwrite:
@@ -715,7 +715,7 @@ class CalibrationMonitor(Result):
             got = f"{os.fspath(path)!r}, which another process has written since it was read"
             refuse(rule, got, "Load it again, and repeat the update.")
         written = write_text(path, lambda: text, overwrite=overwrite or is_known)
-        self._file = (place, hash_bytes(text.encode("utf-8", errors="backslashreplace")))
+        self._file = (place, hash_bytes(text.encode("utf-8")))
         return written
 
     @classmethod
@@ -757,11 +757,11 @@ class CalibrationMonitor(Result):
             monitor = asked if content is None else cls.from_json(content)
             if content is not None:
                 monitor._require_settings(asked, settings)
-            before = None if content is None else monitor.to_json()
             monitor._file = (os.path.realpath(path), hash_bytes(content))
             yield monitor
-            if before != monitor.to_json():
-                monitor._save_held(path)
+            text = monitor.to_json()
+            if content is None or text.encode("utf-8") != content:
+                monitor._save_held(path, text)
 
     def _require_settings(self, asked: Self, names: Iterable[str]) -> None:
         """Refuse settings that differ from those the monitor was made with."""
