@@ -37,7 +37,18 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import scoreprism as sp
-from scoreprism import calibrators, curves, displays, ensembles, inference, metrics, monitoring, pipelines, references, scale
+from scoreprism import (
+    calibrators,
+    curves,
+    displays,
+    ensembles,
+    inference,
+    metrics,
+    monitoring,
+    pipelines,
+    references,
+    scale,
+)
 from scoreprism.cli import main
 from scoreprism.exceptions import DoubleUseWarning, InputError, ScoreprismError, ScoreprismWarning
 
