@@ -81,7 +81,7 @@ def test_day_by_day_until_the_alarm(here, days):
     most = math.log10(math.exp(wanted.log_evidence().max()))
     assert alarm == (
         f"{names[-1]} (period 60): alarm of {a.period}; scores are too low since {a.since} (90 %: {a.since_first} to {a.since_last}); "
-        f"E reached 10^{most:.0f}, needs 20; recalibration gains {a.reliability.low:.2g} to {a.reliability.high:.2g}; "
+        f"E reached 10^{math.floor(most)}, needs 20; recalibration gains {a.reliability.low:.2g} to {a.reliability.high:.2g}; "
         "flagged: channel=online"
     )
     assert line("s.json", code=1) == alarm

@@ -417,13 +417,13 @@ def describe(watched: CalibrationMonitor) -> str:
 
 
 def write_evidence(log_e: float) -> str:
-    """E from its logarithm: two digits, or a power of ten."""
+    """E from its logarithm: two digits, or the power of ten that it exceeds."""
     if log_e < math.log(0.001):
         return "0"
     if log_e < math.log(1e6):
         value = math.exp(log_e)
         return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
-    return f"10^{log_e / math.log(10.0):.0f}"
+    return f"10^{math.floor(log_e / math.log(10.0))}"
 
 
 def _get_process(watched: CalibrationMonitor) -> str:

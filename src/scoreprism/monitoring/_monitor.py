@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from dataclasses import replace as replace_field
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -92,6 +92,12 @@ class MonitorSettings:
     classes: tuple[Any, ...] | None
 
 
+class Restart(NamedTuple):
+    """A restart: the periods before it."""
+
+    periods: tuple[Period, ...]
+
+
 class CalibrationMonitor(Result):
     """
     Watch whether a score stays calibrated, with a guarantee that holds at every look.
@@ -168,7 +174,7 @@ class CalibrationMonitor(Result):
         self._classes: tuple[Any, ...] | None = None
         self._periods: tuple[Period, ...] = ()
         self._streams: dict[StreamKey, Stream] = {}
-        self._restarts: tuple[tuple[Period, ...], ...] = ()
+        self._restarts: tuple[Restart, ...] = ()
         self._file: tuple[str, str | None] | None = None  # where it was last read or saved, and the digest of that file
         #: Columns that its sums were made of, where it was updated by sums.
         self.columns: dict[str, Any] | None = None
@@ -299,7 +305,7 @@ class CalibrationMonitor(Result):
         names = self.periods
         place = names.index(name) if name in names else len(names)
         known = self._periods[place] if place < len(names) else None
-        past = {one.name: one.parts for periods in self._restarts for one in periods}
+        past = {one.name: one.parts for restart in self._restarts for one in restart.periods}
         if not replace and self._is_rerun(name, now, known.parts if known else past.get(name, ()), extend=extend):
             return
         self._require_order(name, past)
@@ -408,7 +414,7 @@ class CalibrationMonitor(Result):
     @property
     def past_periods(self) -> tuple[str | int, ...]:
         """Names of the periods before the last restart, in order."""
-        return tuple(one.name for past in self._restarts for one in past)
+        return tuple(one.name for restart in self._restarts for one in restart.periods)
 
     @property
     def parts(self) -> dict[str | int, tuple[str, ...]]:
@@ -592,7 +598,7 @@ class CalibrationMonitor(Result):
         CalibrationMonitor
             The monitor itself, with its settings; the periods before remain known, so that they are not counted again.
         """
-        self._restarts = (*self._restarts, self._periods)
+        self._restarts = (*self._restarts, Restart(self._periods))
         self._periods, self._streams, self._typical, self.columns = (), {}, (), None
         return self
 
@@ -610,7 +616,8 @@ class CalibrationMonitor(Result):
         streams = tuple(
             StoredStream(name, what, one.alternatives, one.sums) for (name, what), one in self._streams.items()
         )
-        parts = self.columns, self._classes, self._typical, self._periods, self._restarts, streams
+        restarts = tuple(restart.periods for restart in self._restarts)
+        parts = self.columns, self._classes, self._typical, self._periods, restarts, streams
         return write_state(State(asdict(self.settings), *parts))
 
     def to_json(self, indent: int | None = None) -> str:
@@ -652,7 +659,7 @@ class CalibrationMonitor(Result):
         monitor = cls(**state.settings)
         prior, baseline = StartPrior(monitor.settings.hazard), monitor.settings.baseline
         monitor._typical, monitor._classes = state.typical, state.classes
-        monitor._periods, monitor._restarts = state.periods, state.restarts
+        monitor._periods, monitor._restarts = state.periods, tuple(map(Restart, state.restarts))
         monitor.columns = None if state.columns is None else dict(state.columns)
         monitor._streams = {
             (one.segment, one.what): Stream(one.alternatives, prior, baseline, one.sums) for one in state.streams
