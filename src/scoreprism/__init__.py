@@ -115,6 +115,7 @@ PUBLIC_PACKAGES = (
     "inference",
     "losses",
     "metrics",
+    "monitoring",
     "pipelines",
     "references",
     "report",

@@ -37,7 +37,18 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import scoreprism as sp
-from scoreprism import calibrators, curves, displays, ensembles, inference, metrics, pipelines, references, scale
+from scoreprism import (
+    calibrators,
+    curves,
+    displays,
+    ensembles,
+    inference,
+    metrics,
+    monitoring,
+    pipelines,
+    references,
+    scale,
+)
 from scoreprism.cli import main
 from scoreprism.exceptions import DoubleUseWarning, InputError, ScoreprismError, ScoreprismWarning
 
@@ -453,6 +464,17 @@ def frames(function: Callable[..., Any], **options: Any) -> Surface:
     )
 
 
+def watched(g: Given) -> Any:
+    """What a monitor says of two periods, with bins of the first or of typical scores."""
+    found = []
+    for scores in (None, g.p):
+        monitor = monitoring.CalibrationMonitor(scores=scores)
+        for period in ("2026-11-14", "2026-11-15"):
+            monitor.update(g.y, g.p, period=period)
+        found += [monitor.log_evidence(), monitor.log_evidence("change"), [monitor.bounds().low]]
+    return np.concatenate(found)
+
+
 def command(name: str, *options: str, read: Callable[[str], Any] = json.loads) -> Surface:
     """A command on a CSV of the rows; equal files are run once."""
     runner = CliRunner(**({"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}))
@@ -754,6 +776,8 @@ SURFACES: dict[str, Surface] = {
     "report.make_report": simple(
         lambda y, p, **o: sp.make_report(y, p, loss="brier", calibrators=["platt"], sections=["verdict"], **o).to_dict()
     ),
+    # over time
+    "monitoring.CalibrationMonitor": Surface(watched, ("law", "labels", "rows")),  # weights: tests/monitoring
     # at scale, and the command line
     "scale.decompose": frames(lambda *a, **o: scale.decompose(*a, **o, **BRIER, calibrator="platt", cells=16).terms),
     "scale.aggregate": frames(

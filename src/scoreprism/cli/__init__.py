@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recalibrate": ("_maps", "Fit a recalibration map and save it."),
     "apply": ("_maps", "Add recalibrated scores to a file."),
     "export": ("_maps", "Write a recalibration map as SQL or as a lookup table."),
+    "monitor": ("_monitoring", "Watch whether a score stays calibrated, day by day."),
     "losses": ("_lists", "List the available losses."),
     "calibrators": ("_lists", "List the available recalibration maps."),
     "demo": ("_demo", "Train, combine and report on models of bundled data."),

@@ -254,17 +254,21 @@ class SumsCall:
 
     def _parse_label(self) -> Any:
         """The label of --pos-label as the column has it."""
-        import narwhals as nw
+        return read_label(self.given["pos_label"], self._schema[self.given["target"]])
 
-        text, kind = self.given["pos_label"], self._schema[self.given["target"]]
-        if text is None:
-            return None
-        if kind == nw.Boolean and text.casefold() in ("true", "false"):
-            return text.casefold() == "true"
-        try:
-            return int(text) if kind.is_integer() else float(text) if kind.is_numeric() else text
-        except ValueError:
-            return text
+
+def read_label(text: str | None, kind: Any) -> Any:
+    """A label that was typed, as a column of this type has it."""
+    import narwhals as nw
+
+    if text is None:
+        return None
+    if kind == nw.Boolean and text.casefold() in ("true", "false"):
+        return text.casefold() == "true"
+    try:
+        return int(text) if kind.is_integer() else float(text) if kind.is_numeric() else text
+    except ValueError:
+        return text
 
 
 def _require_one_to_save(given: Mapping[str, Any], scores: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -28,24 +29,38 @@ _MOST_CLASSES = 20
 EVENT, TOP = "event", "most likely class"
 
 
+#: A segment (None: all rows), and what is followed in it.
+StreamKey = tuple[str | None, str]
+
+
 class ScoredRows(NamedTuple):
     """Rows of one stream, or sums of rows of the same cell and outcome."""
 
     rows: FloatArray  # how many rows a line stands for
     weight: FloatArray
     event: FloatArray  # 0 or 1
+    mean: FloatArray  # the score, or the mean of the scores
+    low: FloatArray  # the least and the largest of them
+    high: FloatArray
     score: FloatArray  # summed scores, times their weights
     square: FloatArray
     loss: FloatArray
 
-    @property
-    def mean(self) -> FloatArray:
-        """The mean score of each line."""
-        return np.asarray(self.score / self.weight)
-
     def take(self, lines: Any) -> ScoredRows:
         """Some of the lines."""
         return ScoredRows(*(one[lines] for one in self))
+
+
+#: The lines of every stream.
+Lines = Mapping[StreamKey, ScoredRows]
+
+
+def make_bins(score: FloatArray, weight: FloatArray) -> Alternatives:
+    """Bins and moves that suit these scores; the same from rows and from sums by cell."""
+    cell = find_grid_cells(score)
+    mass, total = (np.bincount(cell, one).astype(np.float64) for one in (weight, weight * score))
+    held = mass > 0.0
+    return Alternatives.of(total[held] / mass[held], mass[held])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,40 +91,62 @@ class PeriodSums:
 
 # ── periods ─────────────────────────────────────────────────────────────────────────────────────────
 
+#: Names of periods that sort by time, and what they are: periods of one monitor are of one kind.
+_KINDS = {
+    "days": re.compile(r"\d{4}-\d{2}-\d{2}"),
+    "weeks": re.compile(r"\d{4}-W\d{2}"),
+    "months": re.compile(r"\d{4}-\d{2}"),
+    "quarters": re.compile(r"\d{4}-Q[1-4]"),
+    "years": re.compile(r"\d{4}"),
+    "times": re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*"),
+}
+
 
 def parse_period(value: object) -> str | int:
     """A period as it is stored: a whole number, or text; dates as ISO text, which sorts by time."""
     if isinstance(value, np.datetime64):
-        value = value.item()
-    if isinstance(value, (date, datetime)):
+        value = (value if value.dtype.str.endswith("[D]") else value.astype("datetime64[us]")).item()
+    if isinstance(value, (date, datetime)) and value == value:  # pandas' NaT is a datetime that equals nothing
         return value.isoformat()
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return int(value)
     if not (isinstance(value, str) and value.strip()):
         refuse("`period` must be a date, a whole number or a name", write_plain(value), "For example '2026-11-15'.")
-    return value
+    return value.strip()
 
 
-def digest_rows(lines: Mapping[tuple[str | None, str], ScoredRows]) -> str:
-    """A digest of rows that does not depend on their order, to tell a rerun from new rows."""
+def find_kind(name: str | int) -> str:
+    """What a period is by its name: days, months, whole numbers …"""
+    if isinstance(name, int):
+        return "whole numbers"
+    return next((kind for kind, form in _KINDS.items() if form.fullmatch(name)), "names")
+
+
+def digest_rows(lines: Lines) -> str:
+    """
+    A digest of rows by which a rerun is told from new rows.
+
+    It does not depend on the order of the rows, nor on whether they came as rows or as exact sums of any engine: scores
+    and weights are rounded to nine digits, since sums differ in their last bits.
+    """
     total = hashlib.sha256()
     for key in sorted(lines, key=str):
         one = lines[key]
-        table = np.stack([one.mean, one.event, one.weight])
-        keys, home = np.unique(table[:2], axis=1, return_inverse=True)
+        keys, home = np.unique(np.stack([one.mean.round(9), one.event]), axis=1, return_inverse=True)
         mass = np.bincount(home.ravel(), one.weight)
         total.update(repr(key).encode())
-        total.update(keys.round(12).tobytes() + np.array([float(f"{value:.9e}") for value in mass]).tobytes())
+        total.update(keys.tobytes() + np.array([float(f"{value:.8e}") for value in mass]).tobytes())
     return total.hexdigest()
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_rows(sample: Sample, loss: ProperLoss, weights: str | None) -> dict[tuple[str | None, str], ScoredRows]:
+def read_rows(sample: Sample, loss: ProperLoss, weights: str | None) -> dict[StreamKey, ScoredRows]:
     """Lines of every stream: all rows and each segment, by what is followed."""
     loss.require_classes(sample.scores)
     weight = _parse_weights(sample, weights)
+    rows = weight if weights == "frequency" else np.ones(sample.n)
     if sample.groups is not None:
         # the geometric mean of the ratios of dependent rows has a mean of at most 1 (Hölder)
         weight = weight / np.bincount(sample.groups)[sample.groups]
@@ -118,11 +155,10 @@ def read_rows(sample: Sample, loss: ProperLoss, weights: str | None) -> dict[tup
     streams = {}
     for what, part in _list_views(sample):
         score, event = as_vector(part.prediction), part.y.astype(np.float64)
-        lines = ScoredRows(
-            np.ones(score.size), weight, event, weight * score, weight * score * score, weight * np.asarray(losses)
-        )
-        for name, rows in segments.items():
-            streams[name, what] = lines.take(rows)
+        sums = weight * score, weight * score * score, weight * np.asarray(losses)
+        lines = ScoredRows(rows, weight, event, score, score, score, *sums)
+        for name, some in segments.items():
+            streams[name, what] = lines.take(some)
     return streams
 
 
@@ -175,7 +211,7 @@ def _parse_weights(sample: Sample, weights: str | None) -> FloatArray:
 # ── sums ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_sums(sums: Sums, loss: ProperLoss, weights: str | None) -> dict[tuple[str | None, str], ScoredRows]:
+def read_sums(sums: Sums, loss: ProperLoss, weights: str | None) -> dict[StreamKey, ScoredRows]:
     """The same from `scoreprism.scale`'s sums of one period."""
     settings, table = sums.settings, sums.table
     if len(settings.levels) > 1:
@@ -183,22 +219,40 @@ def read_sums(sums: Sums, loss: ProperLoss, weights: str | None) -> dict[tuple[s
     if not sums.exact and settings.cells % GRID:
         rule = f"sums by cell must have {GRID} cells, or a multiple, to fit into the bins of a monitor"
         refuse(rule, f"{settings.cells} cells", f"Pass `cells`={GRID} to aggregate.")
-    if settings.has_weights and weights != "frequency":
-        rule = "sums with weights must be of frequencies"
-        refuse(rule, "weights of another kind, or not declared", "Use `weights`='frequency', or pass rows.")
     w, event = table["w"], table["y"].astype(np.float64)
+    if settings.has_weights:
+        if weights != "frequency":
+            rule = "sums with weights must be of frequencies"
+            refuse(rule, "weights that are not said to be", "Use `weights`='frequency', or pass rows.")
+        if (w != np.round(w)).any():
+            got = f"{w[w != np.round(w)][0]:g} as a sum of some"
+            refuse("frequencies must be whole numbers", got, "Pass rows, with `weights`='importance'.")
     if sums.exact:
-        score, square = w * table["key"], w * table["key"] ** 2
+        score, square, mean = w * table["key"], w * table["key"] ** 2, table["key"]
+        low = high = mean
     else:
-        score, square = table["s"], table["s2"]
-    mean = np.clip(score / w, FLOOR, 1.0 - FLOOR)
-    lines = ScoredRows(table["n"], w, event, score, square, w * loss.evaluate(mean, table["y"].astype(np.intp)))
+        score, square, mean = table["s"], table["s2"], table["s"] / w
+        low, high = table["lo"], table["hi"]
+    rows = w if settings.has_weights else table["n"]
+    lines = ScoredRows(rows, w, event, mean, low, high, score, square, _sum_losses(sums, loss, mean, low, high))
     code = table["segment"].astype(np.intp)
     names = settings.segments
-    streams: dict[tuple[str | None, str], ScoredRows] = {(None, EVENT): lines}
+    streams: dict[StreamKey, ScoredRows] = {(None, EVENT): lines}
     for i, column in enumerate(names):
         labels = [key[i] for key in sums.segments]
         for label in sorted(set(labels), key=str):
             inside = np.isin(code, [c for c, one in enumerate(labels) if one == label])
             streams[f"{column}={label}", EVENT] = lines.take(inside)
     return streams
+
+
+def _sum_losses(sums: Sums, loss: ProperLoss, mean: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The loss of each line: as it was summed, where it was; else that of the mean score, which is smaller."""
+    table, y = sums.table, sums.table["y"].astype(np.intp)
+    at_mean = table["w"] * loss.evaluate(_keep_inside(mean), y)
+    names = [str(one) for one in sums.settings.losses]
+    column = f"a{names.index(str(loss))}0" if str(loss) in names else ""
+    if column not in table:
+        return np.asarray(at_mean)
+    inside = (low >= FLOOR) & (high <= 1.0 - FLOOR)  # others are kept at this distance from 0 and 1
+    return np.where(inside, table[column], at_mean)
