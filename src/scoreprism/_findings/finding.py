@@ -109,6 +109,7 @@ KINDS: dict[str, Kind] = {
     "monitor_segments": _action("monitor_segments_none"),
     "monitor_alarm": _statement("monitor_quiet"),
     "monitor_quiet": _statement(),
+    "monitor_idle": _statement(),
     "monitor_minor": _statement(),
     "monitor_cause": _statement(),
     "monitor_segments_none": _statement(),

@@ -1219,7 +1219,9 @@ def _monitor_quiet(f: Finding) -> str:
     passed = plural(f.n, facts["unit"])
     if facts["process"] == "change" and f.n <= facts["baseline"]:
         first = plural(facts["baseline"], facts["unit"])
-        found = f"No alarm yet: the first {first} are the baseline, and {passed} {'has' if f.n == 1 else 'have'} passed."
+        found = (
+            f"No alarm yet: the first {first} are the baseline, and {passed} {'has' if f.n == 1 else 'have'} passed."
+        )
     else:
         evidence, needed = write_evidence(facts["log10_e"]), write_evidence(facts["log10_needed"])
         name = "the detector stands at" if facts["process"] == "detector" else "E ="
@@ -1251,8 +1253,11 @@ def _write_least(low: float, high: float) -> str:
 
 def _monitor_pays(f: Finding) -> str:
     if f.facts.get("view"):
-        return f"Recalibrate: since then, {_monitor_costs(f)}."
-    return f"Recalibrate: on rows like those since then, this gains {_monitor_gain(f)} of the {f.facts['loss']} loss."
+        return f"Recalibrate: since {write_period(f.facts['since'])}, {_monitor_costs(f)}."
+    since = write_period(f.facts["since"])
+    return (
+        f"Recalibrate: on rows like those since {since}, this gains {_monitor_gain(f)} of the {f.facts['loss']} loss."
+    )
 
 
 def _monitor_costs(f: Finding) -> str:
@@ -1271,10 +1276,16 @@ def _number_short(value: float | None) -> str:
 
 
 def _monitor_open(f: Finding) -> str:
-    look = "Look at the rows since then before you recalibrate"
+    look = f"Look at the rows since {write_period(f.facts['since'])} before you recalibrate"
     if f.high is None:
         return f"{look}: there are too few of them to say what recalibrating would gain."
     return f"{look}: what it would gain is not shown yet, but it is at most {_monitor_most(f)}."
+
+
+def _monitor_idle(f: Finding) -> str:
+    if f.facts.get("mix"):
+        return "There is nothing to recalibrate. Look at the data: why do other cases arrive than before?"
+    return "There is nothing to do."
 
 
 def _monitor_minor(f: Finding) -> str:
@@ -1313,7 +1324,7 @@ def _monitor_cause(f: Finding) -> str:
     each = {name: write_fixed(part, digits, "+") for name, part in parts}
     others = enumerate_words([f"{each[name]} by {name}" for name, _ in rest])
     return (
-        f"Since then, the {facts['loss']} loss has {moved} by {write_fixed(abs(change), digits)}: {each[first]} by "
+        f"Since {write_period(facts['since'])}, the {facts['loss']} loss has {moved} by {write_fixed(abs(change), digits)}: {each[first]} by "
         f"{first} ({why}), {others}."
     )
 
@@ -1329,7 +1340,9 @@ def _monitor_guarantee(f: Finding) -> str:
     needed = write_evidence(facts["log10_needed"])
     if facts["process"] == "detector":
         unit = plural(facts["arl"], facts["unit"])
-        return f"Where all scores are calibrated, a false alarm takes at least {unit} on average, however often one looks."
+        return (
+            f"Where all scores are calibrated, a false alarm takes at least {unit} on average, however often one looks."
+        )
     what = "the scores are always off in the same way" if facts["process"] == "change" else "all scores are calibrated"
     return (
         f"Where {what}, the chance that E ever reaches {needed} is at most {write_percent(facts['alpha'])}, however "
@@ -1540,6 +1553,7 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "monitor_segments": _monitor_segments,
     "monitor_alarm": _monitor_alarm,
     "monitor_quiet": _monitor_quiet,
+    "monitor_idle": _monitor_idle,
     "monitor_minor": _monitor_minor,
     "monitor_cause": _monitor_cause,
     "monitor_segments_none": (

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 
 #: Controls and broken letters; marks that turn the direction of what follows, hide in it, or end a line; tags.
 _HIDDEN = re.compile(
@@ -162,7 +163,7 @@ def name_unit(periods: Sequence[str | int]) -> str:
         return "month"
     if any(one.time() != one.min.time() for one in dates):
         return "period"
-    gaps = sorted((b - a).days for a, b in zip(dates, dates[1:], strict=False))
+    gaps = sorted((b - a).days for a, b in pairwise(dates))
     usual = gaps[len(gaps) // 2] if gaps else 1
     return {1: "day", 7: "week"}.get(usual, "month" if 28 <= usual <= 31 else "period")
 

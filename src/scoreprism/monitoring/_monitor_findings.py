@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp, xlogy
 
 from scoreprism._core.numerics import TINY
 from scoreprism._core.simplex import FloatArray
-from scoreprism._findings.finding import MIN_GAIN, Finding
+from scoreprism._findings.finding import MIN_GAIN, Finding, select
 from scoreprism._findings.wording import name_unit
 from scoreprism.losses import get_loss
 from scoreprism.monitoring._alarm import Alarm, split_change
@@ -33,6 +33,17 @@ class Means(NamedTuple):
     event_rate: float
     mean_score: float
     loss: float
+
+
+class Overview(NamedTuple):
+    """What figures show of a monitor: what rings the alarm, what is followed, and means of every period."""
+
+    process: str
+    log10_needed: float
+    view: str | None  # None: the event of two classes
+    rows: FloatArray
+    event_rate: FloatArray  # NaN where there are no rows
+    mean_score: FloatArray
 
 
 class MixChange(NamedTuple):
@@ -59,6 +70,8 @@ def conclude(monitor: CalibrationMonitor, alarm: Alarm | None) -> tuple[Finding,
     found = [_find_quiet(monitor)] if alarm is None else _find_alarm(monitor, alarm)
     found += _find_segments(monitor)
     found += _find_mix_cause(monitor) if alarm is None else _find_cause(monitor, alarm)
+    if alarm is None and not select(found, "monitor_segments"):
+        found.insert(1, Finding("monitor_idle", facts={"mix": bool(select(found, "monitor_cause"))}))
     return *found, find_guarantee(monitor)
 
 
@@ -68,6 +81,17 @@ def find_process(monitor: CalibrationMonitor) -> tuple[str, float]:
     if settings.arl is not None:
         return "detector", math.log(settings.arl)
     return settings.alarm, -math.log(settings.alpha)
+
+
+def make_overview(monitor: CalibrationMonitor) -> Overview:
+    """What figures show beside the evidence and the bounds."""
+    process, needed = find_process(monitor)
+    stream = main_stream(monitor)
+    weight, events, scores = (one.sum(axis=1) for one in stream.counts[:3])
+    blank = np.full(weight.size, math.nan)
+    rates = [np.divide(one, weight, out=blank.copy(), where=weight > 0.0) for one in (events, scores)]
+    rows = np.array([one.rows for one in stream.sums], dtype=np.float64)
+    return Overview(process, needed / math.log(10.0), find_view(stream, monitor), rows, *rates)
 
 
 def find_guarantee(monitor: CalibrationMonitor) -> Finding:
@@ -114,7 +138,8 @@ def _find_alarm(monitor: CalibrationMonitor, alarm: Alarm) -> list[Finding]:
     rung = max(monitor._find_streams(None), key=lambda one: _last_log(one[1], process))[1]
     view = find_view(rung, monitor)
     facts = {
-        "process": alarm.process, "since": alarm.since, "since_first": alarm.since_first, "since_last": alarm.since_last,
+        "process": alarm.process,
+        "since": alarm.since, "since_first": alarm.since_first, "since_last": alarm.since_last,
         "rung": alarm.period, "from_start": start == 0, "view": view, "direction": _find_direction(alarm),
         "log10_e": float(monitor.log_evidence(process)[-1]) / math.log(10.0), "log10_needed": needed / math.log(10.0),
     }  # fmt: skip
@@ -125,7 +150,7 @@ def _find_alarm(monitor: CalibrationMonitor, alarm: Alarm) -> list[Finding]:
     if view is None and math.isfinite(loss) and loss > 0.0:  # of several classes it is the loss of one of them
         bounds["value"] = loss
     bounds |= {"confidence_level": alarm.reliability.confidence_level, "n": alarm.rows}
-    about = {"loss": monitor.settings.loss, "view": view}
+    about = {"loss": monitor.settings.loss, "view": view, "since": alarm.since}
     if "value" in bounds and high < MIN_GAIN * loss:
         return [*found, Finding("monitor_minor", **bounds, facts=about | {"min_gain": MIN_GAIN})]
     kind = "monitor_pays" if low > 0.0 else "monitor_open"
@@ -194,7 +219,7 @@ def _find_mix_cause(monitor: CalibrationMonitor) -> list[Finding]:
 
 
 def find_mix_change(monitor: CalibrationMonitor) -> MixChange | None:
-    """When other scores began to arrive, where that changed the loss by a share that matters, and more than all else."""
+    """When other scores began to arrive, where that changed the loss more than all else, and by a share that matters."""
     stream = main_stream(monitor)
     if find_view(stream, monitor) is not None:  # parts of one class are not parts of the loss of all
         return None
