@@ -1254,10 +1254,8 @@ def _write_least(low: float, high: float) -> str:
 def _monitor_pays(f: Finding) -> str:
     if f.facts.get("view"):
         return f"Recalibrate: since {write_period(f.facts['since'])}, {_monitor_costs(f)}."
-    since = write_period(f.facts["since"])
-    return (
-        f"Recalibrate: on rows like those since {since}, this gains {_monitor_gain(f)} of the {f.facts['loss']} loss."
-    )
+    rows = f"on rows like those since {write_period(f.facts['since'])}"
+    return f"Recalibrate: {rows}, this gains {_monitor_gain(f)} of the {f.facts['loss']} loss."
 
 
 def _monitor_costs(f: Finding) -> str:
@@ -1294,11 +1292,12 @@ def _monitor_minor(f: Finding) -> str:
 
 
 def _monitor_segments(f: Finding) -> str:
-    names = f.facts["segments"]
-    total = plural(f.n or 0, "segment")
-    if len(names) == f.n:
-        return f"Look at the segments: all {total} are off." if len(names) > 1 else f"Look at {names[0]}: it is off."
-    return f"Look at {_list_names(names)} first: of {total}, only {_it_is(names)} shown to be off."
+    names, total = f.facts["segments"], f.n or 0
+    if total == 1:
+        return f"Look at {names[0]}: it is off."
+    if len(names) == total:
+        return f"Look at the segments: all {write_count(total)} are off."
+    return f"Look at {_list_names(names)} first: of {plural(total, 'segment')}, only {_it_is(names)} shown to be off."
 
 
 def _it_is(names: Sequence[str]) -> str:
@@ -1323,10 +1322,8 @@ def _monitor_cause(f: Finding) -> str:
     digits = 1 - math.floor(math.log10(max(abs(size), abs(change), 1e-9)))
     each = {name: write_fixed(part, digits, "+") for name, part in parts}
     others = enumerate_words([f"{each[name]} by {name}" for name, _ in rest])
-    return (
-        f"Since {write_period(facts['since'])}, the {facts['loss']} loss has {moved} by {write_fixed(abs(change), digits)}: {each[first]} by "
-        f"{first} ({why}), {others}."
-    )
+    found = f"Since {write_period(facts['since'])}, the {facts['loss']} loss has {moved}"
+    return f"{found} by {write_fixed(abs(change), digits)}: {each[first]} by {first} ({why}), {others}."
 
 
 def _moves(what: str, before: float, after: float, verb: str | None = None) -> str:

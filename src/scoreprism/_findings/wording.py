@@ -93,13 +93,13 @@ def write_percent(confidence_level: float) -> str:
 
 
 def write_evidence(log10: float) -> str:
-    """Evidence E, from its decimal logarithm: two digits, or a power of ten where it is huge or next to nothing."""
+    """Evidence E, from its decimal logarithm: two digits at least, a power of ten where it is huge."""
     if log10 >= _MUCH:
         return f"10{str(int(log10)).translate(_RAISED)}"
     if log10 < -3.0:
         return "less than 0.001"
     if log10 > 2.0:
-        return f"{float(f'{10.0**log10:.2g}'):,.0f}"
+        return write_count(10.0**log10)
     return write_amount(10.0**log10, 2)
 
 

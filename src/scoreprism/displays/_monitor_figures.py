@@ -31,11 +31,11 @@ from scoreprism.displays._style import Canvas, Inks
 from scoreprism.monitoring import Alarm, CalibrationMonitor
 
 #: Places of dates are days since then, as matplotlib counts them.
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - periods have no time zone
+_EPOCH = datetime.fromisoformat("1970-01-01")
 #: With more periods than this, lines are means of several periods, and single ones are dots.
 _SMOOTH = 40
-#: Periods that a mean holds: a week of days, or four weeks where there are more periods than this.
-_WEEK, _MONTH, _LONG = 7, 28, 120
+#: Periods that a mean holds, of days and of others; the larger number where there are more periods than this.
+_MEANS, _OTHER_MEANS, _LONG = (7, 28), (4, 12), 120
 #: Looks at which the bounds of the reliability are computed.
 _LOOKS = 120
 #: Orders of magnitude of E that are shown beyond what is needed, and below 1.
@@ -44,6 +44,10 @@ _ABOVE, _BELOW = 2.0, 3.0
 _LOW = 0.9
 #: Inches of a letter below an axis with a gap between two labels; letters of a label.
 _LETTER, _GAP, _LETTERS = 0.062, 0.16, 14
+#: Width of a bar, where there are few.
+_BAR = 0.84
+#: Up to so many days, ticks are at days; beyond, at the first of a month.
+_DAYS = 75
 #: Share of the first periods whose upper bounds may lie outside the panel.
 _FIRST = 0.2
 
@@ -222,17 +226,18 @@ class MonitorDisplay(ResultDisplay[CalibrationMonitor]):
             (line,) = axes.plot(self._place, np.clip(log, bottom - 1.0, top + 1.0), **look, **self._marker())
             self.line_.append(line)
             handles.append(line)
-            words.append(f"{name if self._is_low else shown[name]}: {write_evidence(float(log[-1]))}")
+            words.append(name if self._is_low else f"{shown[name]}: {_write_short(float(log[-1]))}")
         limit = axes.axhline(needed, color=inks.ink, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
         axes.set_ylim(bottom, top)
-        step = 1 if top - bottom < 4.0 and not self._is_low else 2
+        step = 1 if top - bottom < 5.6 and not self._is_low else 2
         ticks = np.arange(math.ceil(bottom / step) * step, top, step)
         axes.set_yticks(ticks, [_write_power(int(tick)) for tick in ticks])
         if self._marks is not None:
             height = float(np.interp(self._marks.rung, self._place, logs[process]))
             look = {"markersize": 6.0, "color": inks.ink, "markeredgecolor": inks.paper, "markeredgewidth": 0.8}
             self.alarm_ += axes.plot(self._marks.rung, min(height, top - 0.25), "D", zorder=5, **look)
-        self._title(axes, inks, "evidence E", [*handles, limit], [*words, f"needed: {write_evidence(needed)}"])
+        title = "E" if self._is_low else "evidence E"
+        self._title(axes, inks, title, [*handles, limit], [*words, f"needed: {write_evidence(needed)}"])
 
     def _draw_reliability(self, axes: Canvas, inks: Inks) -> None:
         """Bounds at every look of all rows so far, and of those since the alarm."""
@@ -246,6 +251,8 @@ class MonitorDisplay(ResultDisplay[CalibrationMonitor]):
         finite = settled[np.isfinite(settled)]
         top = 1.15 * max(float(finite.max()) if finite.size else 1.0, _find_end(since), 1e-9)
         x = self._place[looks]
+        if size == 1:  # a bar, as a point has no band
+            x, low, high = x + self._step * np.array([-0.4, 0.4]), low.repeat(2), high.repeat(2)
         upper = np.minimum(np.where(np.isfinite(high), high, 2.0 * top), 2.0 * top)
         self.band_.append(axes.fill_between(x, low, upper, color=colour, alpha=alpha, linewidth=0))
         self.line_ += axes.plot(x, upper, color=colour, linewidth=1.2)
@@ -272,7 +279,8 @@ class MonitorDisplay(ResultDisplay[CalibrationMonitor]):
     def _draw_rates(self, axes: Canvas, inks: Inks) -> None:
         """The event rate and the mean score; where there are many periods, means of several."""
         size, overview = self._place.size, self._overview
-        wide = 1 if size <= _SMOOTH else _WEEK if size <= _LONG else _MONTH
+        unit = name_unit(self.result.periods)
+        wide = 1 if size <= _SMOOTH else (_MEANS if unit == "day" else _OTHER_MEANS)[size > _LONG]
         names = {"event_rate": "event rate", "mean_score": "mean score"}
         if overview.view is not None:
             names = {"event_rate": "share right", "mean_score": "mean probability"}
@@ -289,7 +297,6 @@ class MonitorDisplay(ResultDisplay[CalibrationMonitor]):
         axes.locator_params(axis="y", nbins=3 if self._is_low else 4)
         title = "most likely class" if overview.view is not None else "event rate and mean score"
         if wide > 1 and not self._is_low:
-            unit = name_unit(self.result.periods)
             if self._is_single:
                 words = [f"{word}, mean of {wide} {unit}s" for word in words] + [f"{words[0]} of each {unit}"]
                 handles += single
@@ -299,12 +306,16 @@ class MonitorDisplay(ResultDisplay[CalibrationMonitor]):
 
     def _draw_rows(self, axes: Canvas, inks: Inks) -> None:
         """How many rows each period has."""
-        half = 0.5 * self._step * (0.84 if self._place.size <= 60 else 1.0)
-        rows = self._overview.rows
-        corners = self._place[:, None] + np.array([-half, -half, half, half])
-        heights = rows[:, None] * np.array([0.0, 1.0, 1.0, 0.0])
+        rows, few = self._overview.rows, self._place.size <= _SMOOTH
+        half = 0.5 * self._step * (_BAR if few else 1.0)
+        # bars that touch are one shape: single ones would show seams
+        apart = np.concatenate([[True], (np.diff(self._place) > 1.5 * self._step) | few, [True]])
+        x = (self._place[:, None] + half * np.array([-1.0, -1.0, 1.0, 1.0])).ravel()
+        heights = np.repeat(rows, 4)
+        heights[0::4][apart[:-1]] = 0.0
+        heights[3::4][apart[1:]] = 0.0
         bars = {"color": inks.quiet, "alpha": 0.55, "linewidth": 0}
-        self.band_.append(axes.fill_between(corners.ravel(), heights.ravel(), **bars))
+        self.band_.append(axes.fill_between(x, heights, **bars))
         axes.set_ylim(0.0, 1.12 * max(float(rows.max()), 1.0))
         axes.locator_params(axis="y", nbins=3, integer=True)
         axes.yaxis.set_major_formatter(lambda value, _: write_count(value))
@@ -352,7 +363,7 @@ class MonitorDisplay(ResultDisplay[CalibrationMonitor]):
         if self._is_dated:
             places, words, years = _list_dates(*ends, room)
             last.set_xticks(places, words)
-            label = f"{unit}, {years}" if unit != "period" else years
+            label = f"{unit}, {years}" if unit != "period" else f"time, {years}"
         elif isinstance(names[0], int) and (self._place == np.array(names, dtype=np.float64)).all():
             from matplotlib.ticker import MaxNLocator
 
@@ -389,13 +400,19 @@ def _list_dates(first: float, last: float, room: int) -> tuple[list[float], list
     start, end = (_EPOCH + timedelta(days=one) for one in (first, last))
     years = f"{start.year}" if start.year == end.year else f"{start.year} to {end.year}"
     days = end.toordinal() - start.toordinal() + 1
-    if days <= 31 * (room - 1):
-        step = next((one for one in (1, 2, 7, 14, 28) if days / one <= room), 28)
+    if days <= 2 and end > start:
+        step = next((one for one in (1, 2, 3, 6, 12) if 24.0 * (last - first) / one <= room), 12)
+        begin = start.replace(hour=start.hour // step * step, minute=0, second=0, microsecond=0)
+        times = [begin + timedelta(hours=i) for i in range(0, 24 * days + 1, step)]
+        times = [one for one in times if start <= one <= end]
+        return [_count_days(one) for one in times], [f"{one:%H:%M}" for one in times], _name_days(start, end)
+    if days <= _DAYS:
+        step = next((one for one in (1, 2, 7, 14) if days / one <= room), 28)
         dates = [start.replace(hour=0, minute=0, second=0) + timedelta(days=i) for i in range(0, days, step)]
         return [_count_days(one) for one in dates], [f"{one.day} {MONTHS[one.month - 1][:3]}" for one in dates], years
     months = range(12 * start.year + start.month - (start.day == 1), 12 * end.year + end.month)
     step = next((one for one in (1, 2, 3, 6, 12, 24, 60, 120) if len(months) / one <= room), 240)
-    dates = [datetime(i // 12, i % 12 + 1, 1) for i in months if i % step == 0]  # noqa: DTZ001
+    dates = [datetime.fromisoformat(f"{i // 12:04d}-{i % 12 + 1:02d}-01") for i in months if i % step == 0]
     if step >= 12:
         return [_count_days(one) for one in dates], [str(one.year) for one in dates], years
     names = [MONTHS[one.month - 1][:3] for one in dates]
@@ -408,6 +425,12 @@ def _list_dates(first: float, last: float, room: int) -> tuple[list[float], list
     return [_count_days(one) for one in dates], names, years
 
 
+def _name_days(start: datetime, end: datetime) -> str:
+    """One day or two, in words."""
+    names = [write_period(f"{one:%Y-%m-%d}") for one in (start, end)]
+    return names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}"
+
+
 def _count_days(date: datetime) -> float:
     return (date - _EPOCH) / timedelta(days=1)
 
@@ -415,6 +438,11 @@ def _count_days(date: datetime) -> float:
 def _find_end(since: Interval | None) -> float:
     """The upper end of an interval, if it has one."""
     return since.high if since is not None and math.isfinite(since.high) else 0.0
+
+
+def _write_short(log10: float) -> str:
+    """Evidence in a legend."""
+    return write_evidence(log10).replace("less than", "<")
 
 
 def _write_power(power: int) -> str:
@@ -432,7 +460,7 @@ def _smooth(value: FloatArray, rows: FloatArray, wide: int) -> FloatArray:
     total, mass = sums - before
     mean = np.divide(total, mass, out=np.full(value.size, np.nan), where=mass > 0.0)
     mean[: min(wide, value.size) - 1] = np.nan  # fewer periods are not comparable
-    return mean
+    return np.asarray(mean)
 
 
 register(MonitorDisplay, CalibrationMonitor)

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from scoreprism.monitoring._alarm import Alarm
     from scoreprism.monitoring._monitor import CalibrationMonitor
 
-#: Periods that the last table shows, and segments.
-_LAST, _SEGMENTS = 14, 40
+#: Periods that are recent; those that the last table shows, and segments.
+_RECENT, _LAST, _SEGMENTS = 28, 14, 40
 #: Width and height of a figure, in inches: two of them stand beside each other, and one fits on a phone.
 _SIZE = (5.0, 3.0)
 #: What each process is called.
@@ -86,7 +86,7 @@ def make_document(monitor: CalibrationMonitor, title: str = "Calibration monitor
         sections += [_make_evidence(monitor, alarm, findings), _make_rates(monitor)]
         sections += [_make_segments(monitor, findings)] if monitor.segments else []
         sections += [one for one in (_make_changed(monitor, findings),) if one is not None]
-        sections += [_make_periods(monitor)]
+        sections += [_make_periods(monitor)] if len(monitor.periods) > 1 else []
     sections.append(_make_method(monitor, findings))
     settings = {name: getattr(monitor.settings, name) for name in _SETTINGS}
     headline = say_monitor_headline(findings)
@@ -113,7 +113,9 @@ def _make_verdict(monitor: CalibrationMonitor, alarm: Alarm | None, findings: Se
     """What to do, what is known, and the state in numbers."""
     kinds = ("monitor_segments", "monitor_pays", "monitor_open", "monitor_minor", "monitor_idle")
     blocks: list[Block] = [Callout(one) for kind in kinds for one in select(findings, kind)]
-    if monitor.periods:
+    if not monitor.periods:
+        blocks += [Callout(one) for one in select(findings, "monitor_quiet")]
+    else:
         blocks += [_tabulate_state(monitor, alarm), _tabulate_means(monitor, findings)]
     return Section("verdict", "Verdict", (), tuple(blocks))
 
@@ -145,7 +147,10 @@ def _tabulate_means(monitor: CalibrationMonitor, findings: Sequence[Finding]) ->
     is_class = find_view(stream, monitor) is not None
     since = [one.facts["since"] for one in select(findings, "monitor_alarm", "monitor_cause")]
     start = monitor.periods.index(since[0]) if since else 0
-    parts = {"all rows": (0, None)}
+    unit, size = name_unit(monitor.periods), len(monitor.periods)
+    parts: dict[str, tuple[int, int | None]] = {f"all {plural(size, unit)}" if size > 1 else "all rows": (0, None)}
+    if size >= 2 * _RECENT:
+        parts |= {f"the last {_RECENT}": (size - _RECENT, None)}
     if start:
         parts = {f"before {write_period(since[0])}": (0, start), "since then": (start, None)}
     means = [average(stream, *ends) for ends in parts.values()]
@@ -160,7 +165,7 @@ def _tabulate_means(monitor: CalibrationMonitor, findings: Sequence[Finding]) ->
     rows += [(words, *(getattr(one, name) for one in means)) for name, words in names.items()]
     rows.append((f"reliability ({write_percent(1.0 - monitor.settings.alpha)})", *known))
     columns = [("what", "what", "text"), *((f"part_{i}", name, "loss") for i, name in enumerate(parts))]
-    title = "The most likely class" if is_class else "Scores and outcomes"
+    title = "The most likely class" if is_class else "Scores and outcomes" if len(parts) > 1 else "So far"
     return make_table("means", title, columns, rows)
 
 
@@ -228,15 +233,18 @@ def _make_rates(monitor: CalibrationMonitor) -> Section:
     means, view = average(stream), find_view(stream, monitor)
     if math.isfinite(means.event_rate):
         rate, score = write_amount(means.event_rate), write_amount(means.mean_score)
-        words = f"Over all rows, the event rate is {rate} and the mean score {score}."
+        words = (
+            f"Over all rows, the event rate is {rate} and the mean score {score}. Calibrated scores follow the event "
+            "rate wherever it moves."
+        )
         if view is not None:
-            words = f"Of all rows, {rate} are right; the mean probability of {view} is {score}."
-        words += " Calibrated scores follow the event rate, also where it moves."
+            words = (
+                f"Over all rows, the most likely class is right in a share of {rate}, and its mean probability is "
+                f"{score}. Where probabilities are calibrated, both move together."
+            )
     else:
         words = "There are no rows."
-    title = (
-        "Event rate and mean score" if view is None else "How often the most likely class is right, and its probability"
-    )
+    title = "Event rate and mean score" if view is None else "The most likely class: share right and mean probability"
     rates = _make_figure(monitor, "rates", title, words)
     counts = [one.rows for one in stream.sums]
     unit, empty = name_unit(monitor.periods), sum(one == 0 for one in counts)
@@ -267,9 +275,8 @@ def _make_segments(monitor: CalibrationMonitor, findings: Sequence[Finding]) -> 
     ]  # fmt: skip
     share = write_percent(monitor.settings.alpha)
     note = (
-        f"Of the segments that are flagged, at most {share} are false on average, however often one looks (Benjamini and "
-        "Hochberg's procedure, on e-values). "
-        "Means and bounds are of all rows so far."
+        f"Of the segments that are flagged, at most {share} are false on average, however often one looks (Benjamini "
+        "and Hochberg's procedure, on e-values). Means and bounds are of all rows so far."
     )
     if len(flags) > _SEGMENTS:
         note += f" The {_SEGMENTS} with the most evidence, of {len(flags)}."

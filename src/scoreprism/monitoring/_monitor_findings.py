@@ -219,7 +219,7 @@ def _find_mix_cause(monitor: CalibrationMonitor) -> list[Finding]:
 
 
 def find_mix_change(monitor: CalibrationMonitor) -> MixChange | None:
-    """When other scores began to arrive, where that changed the loss more than all else, and by a share that matters."""
+    """When other scores began to arrive, where that changed the loss by a share that matters, more than all else."""
     stream = main_stream(monitor)
     if find_view(stream, monitor) is not None:  # parts of one class are not parts of the loss of all
         return None
