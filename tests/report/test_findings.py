@@ -170,7 +170,7 @@ EXAMPLES: dict[str, list[Finding]] = {
         Finding("monitor_open", value=0.4, low=0.0, high=0.011, n=900, facts={"loss": "log", "view": None, "since": 17}),
         Finding("monitor_minor", value=0.4, low=0.0001, high=0.002, n=900, facts={"loss": "log", "min_gain": 0.01}),
         Finding("monitor_segments", n=4, facts={"segments": ["region=south"]}),
-        Finding("monitor_segments_none", n=4, facts={"share": "5 %"}),
+        Finding("monitor_segments_none", n=4),
         Finding("monitor_alarm", n=900, facts=_ALARM),
         Finding("monitor_quiet", n=214, high=0.0031, facts=_QUIET),
         Finding("monitor_idle"),

@@ -1296,8 +1296,14 @@ def _monitor_segments(f: Finding) -> str:
     if total == 1:
         return f"Look at {names[0]}: it is off."
     if len(names) == total:
-        return f"Look at the segments: all {write_count(total)} are off."
+        return f"Look at the segments: {'both' if total == 2 else f'all {write_count(total)}'} are off."
     return f"Look at {_list_names(names)} first: of {plural(total, 'segment')}, only {_it_is(names)} shown to be off."
+
+
+def _monitor_segments_none(f: Finding) -> str:
+    if f.n == 1:
+        return "The only segment is not shown to be off."
+    return f"None of {plural(f.n or 0, 'segment')} is shown to be off."
 
 
 def _it_is(names: Sequence[str]) -> str:
@@ -1336,10 +1342,8 @@ def _monitor_guarantee(f: Finding) -> str:
     facts = f.facts
     needed = write_evidence(facts["log10_needed"])
     if facts["process"] == "detector":
-        unit = plural(facts["arl"], facts["unit"])
-        return (
-            f"Where all scores are calibrated, a false alarm takes at least {unit} on average, however often one looks."
-        )
+        periods = plural(facts["arl"], facts["unit"])
+        return f"Where all scores are calibrated, it takes at least {periods} on average until a false alarm."
     what = "the scores are always off in the same way" if facts["process"] == "change" else "all scores are calibrated"
     return (
         f"Where {what}, the chance that E ever reaches {needed} is at most {write_percent(facts['alpha'])}, however "
@@ -1553,9 +1557,7 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "monitor_idle": _monitor_idle,
     "monitor_minor": _monitor_minor,
     "monitor_cause": _monitor_cause,
-    "monitor_segments_none": (
-        "No segment is shown to be off ({n:segment}; e-BH, with at most {share} of false ones among those flagged)."
-    ),
+    "monitor_segments_none": _monitor_segments_none,
     "monitor_guarantee": _monitor_guarantee,
     "read_as": _read_as,
     "assumption": _assumption,

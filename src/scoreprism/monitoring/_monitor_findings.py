@@ -266,6 +266,5 @@ def _find_segments(monitor: CalibrationMonitor) -> list[Finding]:
         return []
     wrong = [name for name, is_off in flags.items() if is_off]
     if not wrong:
-        share = f"{100 * monitor.settings.alpha:g} %"
-        return [Finding("monitor_segments_none", n=len(flags), facts={"share": share})]
+        return [Finding("monitor_segments_none", n=len(flags))]
     return [Finding("monitor_segments", n=len(flags), facts={"segments": wrong})]
