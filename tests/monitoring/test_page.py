@@ -99,7 +99,7 @@ def test_the_segment_that_is_off_is_named():
     (off,) = select(monitor.document().findings, "monitor_segments")[:1]
     assert (off.facts["segments"], off.n) == (["region=south"], 4)
     rows = monitor.document().tables["segments"].rows
-    assert [row[0] for row in rows][0] == "region=south"
+    assert rows[0][0] == "region=south"
     assert [row[1] for row in rows] == ["✗ off", "–", "–", "–"]
     assert sum(row[3] for row in rows) == 200 * 300
 
@@ -179,7 +179,7 @@ def test_text_and_notebook_show_it():
     monitor = watch("segments")
     assert "region=south" in repr(monitor)
     assert "Segments, by their evidence" in monitor._repr_html_()
-    assert [one["kind"] for one in monitor.to_dict()["findings"]][0] == "monitor_alarm"
+    assert monitor.to_dict()["findings"][0]["kind"] == "monitor_alarm"
 
 
 # ── figure ──────────────────────────────────────────────────────────────────────────────────────────
@@ -198,7 +198,7 @@ def test_the_figure_draws_the_numbers_of_the_monitor():
         assert inside.sum() > 20
         np.testing.assert_array_equal(line.get_xdata(), days)
         np.testing.assert_allclose(line.get_ydata()[inside], log10[inside], rtol=1e-12)
-    threshold = [line for line in evidence.lines if len(set(line.get_ydata())) == 1][0]
+    threshold = next(line for line in evidence.lines if len(set(line.get_ydata())) == 1)
     assert threshold.get_ydata()[0] == pytest.approx(math.log10(20.0), rel=1e-12)
     since = (date.fromisoformat(monitor.alarm.since) - date(1970, 1, 1)).days
     for panel in display.axes_:
@@ -266,6 +266,6 @@ def test_the_page_replaces_nothing_unless_asked(tmp_path):
 def test_what_is_no_page_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"the name of a page must end in \.html; got 'monitor\.json'"):
         write_monitor_page(watch("quiet"), tmp_path / "monitor.json")
-    with pytest.raises(InputError, match="`monitor` must be a CalibrationMonitor; got dict"):
+    with pytest.raises(InputError, match="monitor must be a CalibrationMonitor; got dict"):
         write_monitor_page({}, tmp_path / "monitor.html")
     assert list(tmp_path.iterdir()) == []
