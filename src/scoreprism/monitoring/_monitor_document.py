@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from scoreprism.monitoring._monitor import CalibrationMonitor
 
 #: Periods that are recent; those that the last table shows, and segments.
-_RECENT, _LAST, _SEGMENTS = 28, 14, 40
+_RECENT, _LAST, _SEGMENTS = 28, 10, 40
 #: Width and height of a figure, in inches: two of them stand beside each other, and one fits on a phone.
 _SIZE = (5.0, 3.0)
 #: What each process is called.
@@ -134,9 +134,10 @@ def _tabulate_state(monitor: CalibrationMonitor, alarm: Alarm | None) -> Table:
         rows.append((_PROCESSES[name], f"{write_evidence(log10)}{more}"))
     if alarm is not None:
         rows.append(("alarm", write_period(alarm.period)))
-        rows.append(("off since", write_period(alarm.since)))
+        since = write_period(alarm.since)
         if alarm.since_first != alarm.since_last:
-            rows.append(("with 90 %", write_span(alarm.since_first, alarm.since_last)))
+            since += f" (with 90 %: {write_span(alarm.since_first, alarm.since_last, beside=alarm.since)})"
+        rows.append(("off since", since))
     columns = [("what", "what", "text"), ("value", "value", "text")]
     return make_table("state", "Where the monitor stands", columns, rows)
 
@@ -315,7 +316,7 @@ def _make_periods(monitor: CalibrationMonitor) -> Section:
     for i in range(size - 1, max(size - 1 - _LAST, -1), -1):
         bounds = _cell(*_ends(monitor.bounds(until=i + 1)))
         numbers = [float(one[i]) for one in (overview.event_rate, overview.mean_score)]
-        logs = [write_evidence(float(log[i])) for log in e.values()]
+        logs = [write_evidence(float(log[i])).replace("less than", "<") for log in e.values()]
         rows.append((write_period(monitor.periods[i]), int(overview.rows[i]), *numbers, *logs, bounds))
     is_class = overview.view is not None
     heads = {"calibration": "E", "change": "E, no change", "detector": "detector"}
