@@ -40,7 +40,7 @@ _MEMBERS = {"low": 0.02, "value": 0.5, "subject": "the mean"}
 _MAP = {"loss": "log", "before": 0.5, "after": 0.48, "chooses": True}
 _ALARM = {
     "process": "calibration", "since": "2026-08-12", "since_first": "2026-08-05", "since_last": "2026-08-20",
-    "from_start": False, "view": None, "direction": "too high",
+    "from_start": False, "view": None, "direction": "too high", "is_sure": True,
 }  # fmt: skip
 _QUIET = {"process": "calibration", "unit": "day", "baseline": 30, "log10_e": -0.09691, "log10_needed": 1.30103}
 _CHANGE = {
@@ -199,9 +199,9 @@ EXAMPLES["left_out"] += [
 ]
 EXAMPLES["monitor_alarm"] += [
     Finding("monitor_alarm", n=9, facts=_ALARM | {"process": "change"}),
-    Finding("monitor_alarm", n=9, facts=_ALARM | {"process": "change", "direction": None}),
+    Finding("monitor_alarm", n=9, facts=_ALARM | {"process": "change", "is_sure": False}),
     Finding("monitor_alarm", n=9, facts=_ALARM | {"direction": "too bold", "view": "the most likely class"}),
-    Finding("monitor_alarm", n=9, facts=_ALARM | {"direction": None, "since": 3, "since_first": 2, "since_last": 7}),
+    Finding("monitor_alarm", n=9, facts=_ALARM | {"is_sure": False, "since": 3, "since_first": 2, "since_last": 7}),
     Finding("monitor_alarm", n=9, facts=_ALARM | {"from_start": True}),
 ]
 EXAMPLES["monitor_quiet"] += [

@@ -1202,13 +1202,15 @@ def _monitor_alarm(f: Finding) -> str:
     when = f"since {write_period(facts['since'])}"
     if facts["since_first"] != facts["since_last"]:
         when += f" (between {write_span(facts['since_first'], facts['since_last'], 'and', facts['since'])})"
-    direction = _DIRECTIONS.get(facts.get("direction") or "")
+    direction, is_sure = _DIRECTIONS[facts["direction"]], facts["is_sure"]
     if facts["process"] == "change":
-        found = f"The calibration has changed {when}"
-        return f"{found}; since then, {who[:1].lower()}{who[1:]} are {direction}." if direction else f"{found}."
+        likely = "" if is_sure else "most likely "
+        return f"The calibration has changed {when}; since then, {who[:1].lower()}{who[1:]} are {likely}{direction}."
     if facts["from_start"]:
         when = f"from the beginning, {write_period(facts['since'])}"
-    return f"{who} have been {direction or 'off'} {when}."
+    return (
+        f"{who} have been {direction} {when}." if is_sure else f"{who} have been off {when}, most likely {direction}."
+    )
 
 
 def _monitor_quiet(f: Finding) -> str:

@@ -140,7 +140,8 @@ def _find_alarm(monitor: CalibrationMonitor, alarm: Alarm) -> list[Finding]:
     facts = {
         "process": alarm.process,
         "since": alarm.since, "since_first": alarm.since_first, "since_last": alarm.since_last,
-        "rung": alarm.period, "from_start": start == 0, "view": view, "direction": _find_direction(alarm),
+        "rung": alarm.period, "from_start": start == 0, "view": view,
+        "direction": alarm.direction, "is_sure": _is_sure(alarm),
         "log10_e": float(monitor.log_evidence(process)[-1]) / math.log(10.0), "log10_needed": needed / math.log(10.0),
     }  # fmt: skip
     found = [Finding("monitor_alarm", n=alarm.rows, facts=facts)]
@@ -163,10 +164,10 @@ def _last_log(stream: Stream, process: str) -> float:
     return float(logs[process][-1] if process in logs else stream.change.log_e[-1])
 
 
-def _find_direction(alarm: Alarm) -> str | None:
-    """The direction of an alarm, where the interval of what it is read from is on one side of 0."""
+def _is_sure(alarm: Alarm) -> bool:
+    """Whether the interval of what the direction is read from is on one side of 0."""
     ends = alarm.shift if alarm.direction in ("too high", "too low") else alarm.slope
-    return alarm.direction if ends.low > 0.0 or ends.high < 0.0 else None
+    return ends.low > 0.0 or ends.high < 0.0
 
 
 def _find_cause(monitor: CalibrationMonitor, alarm: Alarm) -> list[Finding]:

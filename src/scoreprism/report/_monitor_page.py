@@ -9,6 +9,9 @@ from pathlib import Path
 from scoreprism._core.checks import refuse
 from scoreprism.monitoring import CalibrationMonitor
 
+#: In print, a row of one or two things would leave its heading behind on the page before.
+_RULES = "@media print { .row:not(:has(> :nth-child(3))) { break-inside: avoid; } }\n"
+
 
 def write_monitor_page(
     monitor: CalibrationMonitor, path: str | os.PathLike[str], *, title: str | None = None, overwrite: bool = False
@@ -58,6 +61,6 @@ def write_monitor_page(
     def make() -> str:
         document = monitor.document()
         shown = document if title is None else replace(document, title=title)
-        return render_html(shown, monitor._facts())
+        return render_html(shown, monitor._facts(), _RULES)
 
     return write_text(path, make, overwrite=overwrite)
