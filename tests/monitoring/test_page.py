@@ -94,6 +94,16 @@ def test_a_stable_stream_hardly_ever_says_case_mix():
     assert sum(bool(select(one, "monitor_cause")) for one in found if not select(one, "monitor_alarm")) <= 2
 
 
+def test_weekends_are_no_other_case_mix():
+    """Other cases arrive on two days of seven, in every week alike."""
+    rng, monitor = np.random.default_rng(0), CalibrationMonitor()
+    for day in range(40):
+        p = rng.beta(4 if day % 7 >= 5 else 2, 9, 300)
+        monitor.update(rng.random(300) < p, p, period=day)
+        if day % 7 in (4, 6):
+            assert select(monitor.document().findings, "monitor_cause") == []
+
+
 def test_the_segment_that_is_off_is_named():
     monitor = watch("segments")
     (off,) = select(monitor.document().findings, "monitor_segments")[:1]
@@ -102,6 +112,20 @@ def test_the_segment_that_is_off_is_named():
     assert rows[0][0] == "region=south"
     assert [row[1] for row in rows] == ["✗ off", "–", "–", "–"]
     assert sum(row[3] for row in rows) == 200 * 300
+
+
+def test_a_small_segment_may_be_off_without_an_alarm():
+    """One row in 40 is of a segment whose log-odds are off by 1, which all rows together do not show."""
+    rng, monitor = np.random.default_rng(0), CalibrationMonitor()
+    for day in range(60):
+        p, is_small = rng.beta(2, 9, 400), rng.random(400) < 1 / 40
+        names = np.where(is_small, "small", "rest")
+        monitor.update(rng.random(400) < expit(logit(p) + is_small), p, period=day, segments={"size": names})
+    assert monitor.alarm is None
+    document = monitor.document()
+    assert document.headline.endswith("But size=small is off.")
+    assert [one.kind for one in document.sections[0].findings] == ["monitor_segments"]
+    assert select(document.findings, "monitor_idle") == []
 
 
 def test_of_several_classes_it_says_what_is_followed():
@@ -158,7 +182,8 @@ def test_the_document_has_its_sections(kind):
     document = watch(kind).document()
     keys = [section.key for section in document.sections]
     assert keys[:3] == ["verdict", "evidence", "rates"]
-    assert keys[-2:] == ["periods", "method"]
+    assert keys[-1] == "method"
+    assert len(document.tables["periods"].rows) == 7
     assert ("segments" in keys) == (kind in ("segments", "hostile"))
     assert ("changed" in keys) == (kind in ("alarm", "mix", "segments", "hostile"))
     for table in document.tables.values():

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from scoreprism.monitoring._monitor import CalibrationMonitor
 
 #: Periods that are recent; those that the last table shows, and segments.
-_RECENT, _LAST, _SEGMENTS = 28, 10, 40
+_RECENT, _LAST, _SEGMENTS = 28, 7, 40
 #: Width and height of a figure, in inches: two of them stand beside each other, and one fits on a phone.
 _SIZE = (5.0, 3.0)
 #: What each process is called.
@@ -86,7 +86,6 @@ def make_document(monitor: CalibrationMonitor, title: str = "Calibration monitor
         sections += [_make_evidence(monitor, alarm, findings), _make_rates(monitor)]
         sections += [_make_segments(monitor, findings)] if monitor.segments else []
         sections += [one for one in (_make_changed(monitor, findings),) if one is not None]
-        sections += [_make_periods(monitor)] if len(monitor.periods) > 1 else []
     sections.append(_make_method(monitor, findings))
     settings = {name: getattr(monitor.settings, name) for name in _SETTINGS}
     headline = say_monitor_headline(findings)
@@ -253,7 +252,33 @@ def _make_rates(monitor: CalibrationMonitor) -> Section:
     words = f"Between {least} and {most} rows per {unit}." if least != most else f"{most} rows each {unit}."
     words += f" {plural(empty, unit)} without rows." if empty else ""
     rows = _make_figure(monitor, "rows", f"Rows per {unit}", words)
-    return Section("rates", "Outcomes, scores and rows", (), (rates, rows))
+    last = [_tabulate_periods(monitor)] if len(monitor.periods) > 1 else []
+    return Section("rates", "Outcomes, scores and rows", (), (rates, rows, *last))
+
+
+def _tabulate_periods(monitor: CalibrationMonitor) -> Table:
+    """The last periods, the newest first."""
+    process, _ = find_process(monitor)
+    overview, size = monitor._overview(), len(monitor.periods)
+    e = {name: monitor.log_evidence(name) / math.log(10.0) for name in dict.fromkeys((process, "change"))}
+    rows: list[tuple[Cell, ...]] = []
+    for i in range(size - 1, max(size - 1 - _LAST, -1), -1):
+        bounds = _cell(*_ends(monitor.bounds(until=i + 1)))
+        numbers = [float(one[i]) for one in (overview.event_rate, overview.mean_score)]
+        logs = [write_evidence(float(log[i])).replace("less than", "<") for log in e.values()]
+        rows.append((write_period(monitor.periods[i]), int(overview.rows[i]), *numbers, *logs, bounds))
+    is_class = overview.view is not None
+    heads = {"calibration": "E", "change": "E, no change", "detector": "detector"}
+    columns = [
+        ("period", name_unit(monitor.periods), "text"), ("rows", "rows", "count"),
+        ("event_rate", "share right" if is_class else "event rate", "short"),
+        ("mean_score", "mean probability" if is_class else "mean score", "short"),
+        *((f"e_{name}", heads[name], "digits") for name in e),
+        ("reliability", "reliability so far", "loss"),
+    ]  # fmt: skip
+    unit = name_unit(monitor.periods)
+    title = f"The last {len(rows)} of {plural(size, unit)}" if size > len(rows) else f"All {unit}s"
+    return make_table("periods", title, columns, rows)
 
 
 # ── segments ────────────────────────────────────────────────────────────────────────────────────────
@@ -304,33 +329,7 @@ def _make_changed(monitor: CalibrationMonitor, findings: Sequence[Finding]) -> S
     )
 
 
-# ── periods and settings ────────────────────────────────────────────────────────────────────────────
-
-
-def _make_periods(monitor: CalibrationMonitor) -> Section:
-    """The last periods, the newest first."""
-    process, _ = find_process(monitor)
-    overview, size = monitor._overview(), len(monitor.periods)
-    e = {name: monitor.log_evidence(name) / math.log(10.0) for name in dict.fromkeys((process, "change"))}
-    rows: list[tuple[Cell, ...]] = []
-    for i in range(size - 1, max(size - 1 - _LAST, -1), -1):
-        bounds = _cell(*_ends(monitor.bounds(until=i + 1)))
-        numbers = [float(one[i]) for one in (overview.event_rate, overview.mean_score)]
-        logs = [write_evidence(float(log[i])).replace("less than", "<") for log in e.values()]
-        rows.append((write_period(monitor.periods[i]), int(overview.rows[i]), *numbers, *logs, bounds))
-    is_class = overview.view is not None
-    heads = {"calibration": "E", "change": "E, no change", "detector": "detector"}
-    columns = [
-        ("period", name_unit(monitor.periods), "text"), ("rows", "rows", "count"),
-        ("event_rate", "share right" if is_class else "event rate", "short"),
-        ("mean_score", "mean probability" if is_class else "mean score", "short"),
-        *((f"e_{name}", heads[name], "digits") for name in e),
-        ("reliability", "reliability so far", "loss"),
-    ]  # fmt: skip
-    unit = name_unit(monitor.periods)
-    title = f"The last {len(rows)} of {plural(size, unit)}" if size > len(rows) else f"All {unit}s"
-    table = make_table("periods", title, columns, rows)
-    return Section("periods", f"{unit[:1].upper()}{unit[1:]} by {unit}", (), (table,))
+# ── how to read it ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _make_method(monitor: CalibrationMonitor, findings: Sequence[Finding]) -> Section:

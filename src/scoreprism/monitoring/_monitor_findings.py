@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Classes of scores whose shares make up the case mix.
 _MIX = 8
+#: Periods that a case mix must have lasted, before a change and since: a weekend is none.
+_LASTED = 7
 #: Prior weight of a score in each of them (Krichevsky and Trofimov).
 _SHARE = 0.5
 
@@ -225,9 +227,11 @@ def find_mix_change(monitor: CalibrationMonitor) -> MixChange | None:
     if find_view(stream, monitor) is not None:  # parts of one class are not parts of the loss of all
         return None
     weight = stream.counts.rows
+    if len(weight) < 2 * _LASTED:
+        return None
     groups = np.add.reduceat(weight, np.unique(np.arange(_MIX) * weight.shape[1] // _MIX), axis=1)
     log_e, start = weigh_mixes(groups, stream.prior.each(len(groups)))
-    if start == 0 or log_e < -math.log(monitor.settings.alpha):
+    if log_e < -math.log(monitor.settings.alpha):
         return None
     change, parts = split_change(stream, start, get_loss(monitor.settings.loss))
     found = MixChange(start, change, *parts)
@@ -238,17 +242,19 @@ def find_mix_change(monitor: CalibrationMonitor) -> MixChange | None:
 
 def weigh_mixes(groups: FloatArray, start: FloatArray) -> tuple[float, int]:
     """
-    Log E against scores that always fall into classes with the same shares, from counts (T, k); the likeliest change.
+    Log E against scores that always fall into classes with the same shares, from counts (T, k); the likeliest start.
 
     The numerator mixes Dirichlet-multinomial laws before and after each start; the denominator is the largest
     likelihood that shares which never change give (universal inference), so that E may be looked at at every time.
     """
     seen = np.concatenate([np.zeros((1, groups.shape[1])), groups.cumsum(axis=0)])
     total = seen[-1]
-    each = np.log(start + TINY) + _log_dirichlet(seen[:-1]) + _log_dirichlet(total - seen[:-1])
-    still = np.log(max(1.0 - float(start.sum()), 0.0) + TINY) + _log_dirichlet(total)
+    # leaving out the first starts and the last ones only makes E smaller
+    starts = np.arange(_LASTED, start.size - _LASTED + 1)
+    each = np.log(start[starts] + TINY) + _log_dirichlet(seen[starts]) + _log_dirichlet(total - seen[starts])
+    still = np.log(max(1.0 - float(start[1:].sum()), 0.0) + TINY) + _log_dirichlet(total)
     most = float(xlogy(total, total / max(float(total.sum()), TINY)).sum())
-    return float(logsumexp(np.append(each, still))) - most, int(each.argmax())
+    return float(logsumexp(np.append(each, still))) - most, int(starts[each.argmax()])
 
 
 def _log_dirichlet(counts: FloatArray) -> FloatArray:

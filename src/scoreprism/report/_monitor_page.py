@@ -9,8 +9,8 @@ from pathlib import Path
 from scoreprism._core.checks import refuse
 from scoreprism.monitoring import CalibrationMonitor
 
-#: In print, a row of one or two things would leave its heading behind on the page before.
-_RULES = "@media print { .row:not(:has(> :nth-child(3))) { break-inside: avoid; } }\n"
+#: In print, a row of a few things would leave its heading behind on the page before.
+_RULES = "@media print { .row:not(:has(> :nth-child(4))) { break-inside: avoid; } }\n"
 
 
 def write_monitor_page(
