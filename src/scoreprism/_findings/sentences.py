@@ -1305,7 +1305,7 @@ def _monitor_segments(f: Finding) -> str:
 def _monitor_segments_none(f: Finding) -> str:
     if f.n == 1:
         return "The only segment is not shown to be off."
-    return f"None of {plural(f.n or 0, 'segment')} is shown to be off."
+    return f"Not one of {plural(f.n or 0, 'segment')} is shown to be off."
 
 
 def _it_is(names: Sequence[str]) -> str:
