@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+from datetime import date, timedelta
 from itertools import combinations
 
 import matplotlib as mpl
@@ -61,6 +62,7 @@ from scoreprism.displays._figure_text import wrap
 from scoreprism.ensembles import averaging_gap, recalibrate_stages, select_stage, stagewise_decomposition
 from scoreprism.exceptions import InputError
 from scoreprism.metrics import METRICS, ece, evaluate
+from scoreprism.monitoring import CalibrationMonitor
 from scoreprism.pipelines import paired_comparison, pipeline_bootstrap, splits_summary
 from scoreprism.references import partition_lower_bound
 
@@ -98,6 +100,16 @@ def given(kind, law, count):
     return {name: score(X, i) for i, name in enumerate(NAMES[:count])}, options
 
 
+def watch(days):
+    """A monitor of a year of scores that are too high from the middle on."""
+    rng, monitor = np.random.default_rng(0), CalibrationMonitor()
+    for day in range(days):
+        p = rng.beta(2, 9, 400)
+        chance = p if day < days // 2 else p / (p + (1.0 - p) * np.exp(0.4))
+        monitor.update(rng.random(400) < chance, p, period=date(2025, 1, 1) + timedelta(day))
+    return monitor
+
+
 @functools.cache
 def result_of(kind, count):
     """A result with so many stages, methods, periods or models."""
@@ -127,6 +139,7 @@ def result_of(kind, count):
         "paired-comparison": lambda: paired_comparison(table, baseline=methods[0], metric="raw", test_ratio=0.25),
         "splits": lambda: splits_summary(table),
         "drift": lambda: scale.decompose(rows, target="y", score="p", time="month", loss="brier").drift(),
+        "monitor": lambda: watch({1: 5, 3: 60, 10: 400}.get(count, 20)),
         "estimates": {
             1: lambda: ece(y, stages[1]),
             3: lambda: averaging_gap(y, list(stages.values())),

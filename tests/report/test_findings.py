@@ -38,6 +38,15 @@ _TRAINED = Finding("trained_on_rows", level=0, subject="GaussianNB", facts={"evi
 _GAIN = {"term": "reliability", "low": 0.02, "high": 0.05, "value": 0.5, "confidence_level": 0.95}
 _MEMBERS = {"low": 0.02, "value": 0.5, "subject": "the mean"}
 _MAP = {"loss": "log", "before": 0.5, "after": 0.48, "chooses": True}
+_ALARM = {
+    "process": "calibration", "since": "2026-08-12", "since_first": "2026-08-05", "since_last": "2026-08-20",
+    "from_start": False, "view": None, "direction": "too high", "is_sure": True,
+}  # fmt: skip
+_QUIET = {"process": "calibration", "unit": "day", "baseline": 30, "log10_e": -0.09691, "log10_needed": 1.30103}
+_CHANGE = {
+    "since": "2026-08-12", "loss": "log", "loss_before": 0.4, "loss_after": 0.42, "score_before": 0.2, "score_after": 0.3,
+    "parts": {"case mix": -0.002, "reliability": 0.007, "refinement": 0.015},
+}  # fmt: skip
 #: Facts and numbers that the sentences of a kind need.
 EXAMPLES: dict[str, list[Finding]] = {
     one.kind: [one]
@@ -157,6 +166,16 @@ EXAMPLES: dict[str, list[Finding]] = {
         Finding("sampled", n=1000, value=0.5, facts={"total": 4000, "how": "at random by polars", "error": 0.01}),
         Finding("read_as", n=1),
         Finding("assumption", facts={"of": "ridge"}),
+        Finding("monitor_pays", value=0.4, low=0.004, high=0.011, n=900, facts={"loss": "log", "view": None, "since": "2026-08-12"}),
+        Finding("monitor_open", value=0.4, low=0.0, high=0.011, n=900, facts={"loss": "log", "view": None, "since": 17}),
+        Finding("monitor_minor", value=0.4, low=0.0001, high=0.002, n=900, facts={"loss": "log", "min_gain": 0.01}),
+        Finding("monitor_segments", n=4, facts={"segments": ["region=south"]}),
+        Finding("monitor_segments_none", n=4),
+        Finding("monitor_alarm", n=900, facts=_ALARM),
+        Finding("monitor_quiet", n=214, high=0.0031, facts=_QUIET),
+        Finding("monitor_idle"),
+        Finding("monitor_cause", value=0.02, facts=_CHANGE | {"alarm": False}),
+        Finding("monitor_guarantee", facts={"process": "calibration", "log10_needed": 1.30103, "alpha": 0.05}),
         Finding("gate_reliability", model="Forest", value=0.02, facts={"limit": 0.01, "on": "lower", "loss": "log"}),
         Finding("gate_calibration", model="Forest", pvalue=0.01, n=2, facts={"alpha": 0.05}),
         Finding("gate_unknown", model="Forest"),
@@ -177,6 +196,34 @@ EXAMPLES["left_out"] += [
     Finding(
         "left_out", facts={"reason": "infinite", "names": ["a", "b"], "all": False, "loss": "log", "metric": "raw"}
     ),
+]
+EXAMPLES["monitor_alarm"] += [
+    Finding("monitor_alarm", n=9, facts=_ALARM | {"process": "change"}),
+    Finding("monitor_alarm", n=9, facts=_ALARM | {"process": "change", "is_sure": False}),
+    Finding("monitor_alarm", n=9, facts=_ALARM | {"direction": "too bold", "view": "the most likely class"}),
+    Finding("monitor_alarm", n=9, facts=_ALARM | {"is_sure": False, "since": 3, "since_first": 2, "since_last": 7}),
+    Finding("monitor_alarm", n=9, facts=_ALARM | {"from_start": True}),
+]
+EXAMPLES["monitor_quiet"] += [
+    Finding("monitor_quiet", n=0),
+    Finding("monitor_quiet", n=0, facts={"restart": "2026-08-12"}),
+    Finding("monitor_quiet", n=1, facts=_QUIET | {"process": "change"}),
+    Finding("monitor_quiet", n=1, facts=_QUIET | {"process": "detector", "log10_needed": 3.5623}),
+]
+EXAMPLES["monitor_cause"] += [Finding("monitor_cause", value=0.02, facts=_CHANGE | {"alarm": True})]
+EXAMPLES["monitor_idle"] += [Finding("monitor_idle", facts={"mix": True})]
+EXAMPLES["monitor_segments"] += [
+    Finding("monitor_segments", n=2, facts={"segments": ["a", "b"]}),
+    Finding("monitor_segments", n=1, facts={"segments": ["a"]}),
+]
+EXAMPLES["monitor_pays"] += [
+    Finding("monitor_pays", low=0.00001, high=0.011, facts={"loss": "log", "view": "class a", "since": 3}),
+    Finding("monitor_pays", low=0.01, value=0.5, facts={"loss": "log", "view": None, "since": 3}),
+]
+EXAMPLES["monitor_open"] += [Finding("monitor_open", low=0.0, facts={"loss": "log", "view": None, "since": 17})]
+EXAMPLES["monitor_guarantee"] += [
+    Finding("monitor_guarantee", facts={"process": "detector", "log10_needed": 3.5623, "arl": 3650, "unit": "day"}),
+    Finding("monitor_guarantee", facts={"process": "change", "log10_needed": 1.30103, "alpha": 0.05}),
 ]
 EVERY = [
     pytest.param(one, id=kind if i == 0 else f"{kind} {i}")

@@ -34,11 +34,11 @@ _SENTENCE = 28
 _WORD = 20
 
 
-def render_html(document: Document, facts: Sequence[str] = ()) -> str:
-    """The document as one page, with `facts` above its title."""
+def render_html(document: Document, facts: Sequence[str] = (), rules: str = "") -> str:
+    """The document as one page, with `facts` above its title, and rules of its own at the end of its style sheet."""
     from markupsafe import Markup
 
-    css = _style_sheet()
+    css = _style_sheet() + rules
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     page = _environment().get_template("page.html.j2")

@@ -103,6 +103,16 @@ KINDS: dict[str, Kind] = {
     "recalibration_costs": _statement(),
     "recalibration_undecided": _statement(),
     "path_loses": _statement(),
+    # what a monitor says
+    "monitor_pays": _action("monitor_quiet"),
+    "monitor_open": _action("monitor_quiet"),
+    "monitor_segments": _action("monitor_segments_none"),
+    "monitor_alarm": _statement("monitor_quiet"),
+    "monitor_quiet": _statement(),
+    "monitor_idle": _statement(),
+    "monitor_minor": _statement(),
+    "monitor_cause": _statement(),
+    "monitor_segments_none": _statement(),
     # what forbids acting on some terms
     "trained_on_rows": _doubt(ours.DoubleUseWarning),
     "calibration_reused": _doubt(ours.DoubleUseWarning),
@@ -163,6 +173,7 @@ KINDS: dict[str, Kind] = {
     "approximated": _PROVENANCE,
     "read_as": _PROVENANCE,
     "assumption": _PROVENANCE,
+    "monitor_guarantee": _PROVENANCE,
     # conditions under which a run fails
     "gate_reliability": _GATE,
     "gate_calibration": _GATE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from math import isfinite, isinf
@@ -14,10 +15,13 @@ from scoreprism._findings.wording import (
     plural,
     write_amount,
     write_count,
+    write_evidence,
     write_fixed,
     write_percent,
+    write_period,
     write_pvalue,
     write_share,
+    write_span,
 )
 from scoreprism._spelling import current_spelling, spell
 
@@ -1173,6 +1177,200 @@ def _assumption(f: Finding) -> str:
     return _ASSUMPTIONS[f.facts["of"]].format(subject=f.subject, alpha=alpha)
 
 
+# ── monitors ────────────────────────────────────────────────────────────────────────────────────────
+
+#: What a score is, so that it needs no glossary.
+_DIRECTIONS = {
+    "too high": "too high",
+    "too low": "too low",
+    "too bold": "too bold (too near 0 and 1)",
+    "too timid": "too timid (too close to each other)",
+}
+#: What each part of a change of the loss means where it raises the loss, and where it lowers it.
+_CAUSES = {
+    "case mix": ("the scores that arrive are harder to tell apart", "the scores that arrive are easier to tell apart"),
+    "reliability": ("scores are farther from the event rates", "scores are nearer to the event rates"),
+    "refinement": (
+        "at equal scores, outcomes are harder to predict", "at equal scores, outcomes are easier to predict",
+    ),
+}  # fmt: skip
+
+
+def _monitor_alarm(f: Finding) -> str:
+    facts = f.facts
+    who = "Scores" if facts.get("view") is None else f"Probabilities of {facts['view']}"
+    when = f"since {write_period(facts['since'])}"
+    if facts["since_first"] != facts["since_last"]:
+        when += f" (between {write_span(facts['since_first'], facts['since_last'], 'and', facts['since'])})"
+    direction, is_sure = _DIRECTIONS[facts["direction"]], facts["is_sure"]
+    if facts["process"] == "change":
+        likely = "" if is_sure else "most likely "
+        return f"The calibration has changed {when}; since then, {who[:1].lower()}{who[1:]} are {likely}{direction}."
+    if facts["from_start"]:
+        when = f"from the beginning, {write_period(facts['since'])}"
+    return (
+        f"{who} have been {direction} {when}." if is_sure else f"{who} have been off {when}, most likely {direction}."
+    )
+
+
+def _monitor_quiet(f: Finding) -> str:
+    facts = f.facts
+    if not f.n:
+        after = facts.get("restart")
+        return f"No rows since the restart after {write_period(after)}." if after is not None else "No rows so far."
+    passed = plural(f.n, facts["unit"])
+    if facts["process"] == "change" and f.n <= facts["baseline"]:
+        first = plural(facts["baseline"], facts["unit"])
+        found = (
+            f"No alarm yet: the first {first} are the baseline, and {passed} {'has' if f.n == 1 else 'have'} passed."
+        )
+    else:
+        evidence, needed = write_evidence(facts["log10_e"]), write_evidence(facts["log10_needed"])
+        name = "the detector stands at" if facts["process"] == "detector" else "E ="
+        found = f"No alarm after {passed}: {name} {evidence}, and {needed} are needed."
+    if f.high is None:
+        return found
+    of_view = f" of {facts['view']}" if facts.get("view") else ""
+    return f"{found} The reliability{of_view} is at most {write_amount(f.high, 2)}."
+
+
+def _monitor_gain(f: Finding) -> str:
+    """What recalibrating gains, with its share of the loss."""
+    low = f.low or 0.0
+    if f.high is None:
+        return f"at least {_write_least(low, low)}" + (f" ({write_share(low / f.value)})" if f.value else "")
+    ends = f"{_write_least(low, f.high)} to {write_amount(f.high, 2)}"
+    if not f.value:
+        return ends
+    return f"{ends} ({write_share(low / f.value).removesuffix(' %')} to {write_share(f.high / f.value)})"
+
+
+def _write_least(low: float, high: float) -> str:
+    """The lower end of an interval: two digits, one where it is far below the upper end, and no power of ten."""
+    if low <= 0.0:
+        return "0"
+    digits = 1 if low < 0.1 * high else 2
+    return write_fixed(low, min(digits - 1 - math.floor(math.log10(low)), 9))
+
+
+def _monitor_pays(f: Finding) -> str:
+    if f.facts.get("view"):
+        return f"Recalibrate: since {write_period(f.facts['since'])}, {_monitor_costs(f)}."
+    rows = f"on rows like those since {write_period(f.facts['since'])}"
+    return f"Recalibrate: {rows}, this gains {_monitor_gain(f)} of the {f.facts['loss']} loss."
+
+
+def _monitor_costs(f: Finding) -> str:
+    """The reliability of one class of several, which is not all that recalibration gains."""
+    return f"the reliability of {f.facts['view']} alone has been {_monitor_gain(f)}"
+
+
+def _monitor_most(f: Finding) -> str:
+    """An upper bound of what recalibrating gains."""
+    share = f" ({write_share(f.high / f.value)})" if f.value and f.high is not None else ""
+    return f"{_number_short(f.high)}{share} of the {f.facts['loss']} loss"
+
+
+def _number_short(value: float | None) -> str:
+    return "–" if value is None else write_amount(value, 2)
+
+
+def _monitor_open(f: Finding) -> str:
+    look = f"Look at the rows since {write_period(f.facts['since'])} before you recalibrate"
+    if f.high is None:
+        return f"{look}: there are too few of them to say what recalibrating would gain."
+    return f"{look}: what it would gain is not shown yet, but it is at most {_monitor_most(f)}."
+
+
+def _monitor_idle(f: Finding) -> str:
+    if f.facts.get("mix"):
+        return "There is nothing to recalibrate. Look at the data: why do other cases arrive than before?"
+    return "There is nothing to do."
+
+
+def _monitor_minor(f: Finding) -> str:
+    least = write_percent(f.facts["min_gain"])
+    return f"Recalibrating would gain at most {_monitor_most(f)}: less than {least}, which is hardly worth a change."
+
+
+def _monitor_segments(f: Finding) -> str:
+    names, total = f.facts["segments"], f.n or 0
+    if total == 1:
+        return f"Look at {names[0]}: it is off."
+    if len(names) == total:
+        return f"Look at the segments: {'both' if total == 2 else f'all {write_count(total)}'} are off."
+    return f"Look at {_list_names(names)} first: of {plural(total, 'segment')}, only {_it_is(names)} shown to be off."
+
+
+def _monitor_segments_none(f: Finding) -> str:
+    if f.n == 1:
+        return "The only segment is not shown to be off."
+    return f"Not one of {plural(f.n or 0, 'segment')} is shown to be off."
+
+
+def _it_is(names: Sequence[str]) -> str:
+    return "it is" if len(names) == 1 else "they are"
+
+
+def _monitor_cause(f: Finding) -> str:
+    facts = f.facts
+    if not facts["alarm"]:
+        since = write_period(facts["since"])
+        scores = _moves("the mean score", facts["score_before"], facts["score_after"])
+        loss = _moves(f"the {facts['loss']} loss", facts["loss_before"], facts["loss_after"], "")
+        return (
+            f"The case mix has changed since {since}: {scores}, and {loss} with it. No change of the calibration is "
+            "shown."
+        )
+    parts = sorted(facts["parts"].items(), key=lambda one: -abs(one[1]))
+    change = facts["loss_after"] - facts["loss_before"]
+    moved = "risen" if change > 0.0 else "fallen"
+    (first, size), *rest = parts
+    why = _CAUSES[first][0 if size > 0.0 else 1]
+    digits = 1 - math.floor(math.log10(max(abs(size), abs(change), 1e-9)))
+    each = {name: write_fixed(part, digits, "+") for name, part in parts}
+    others = enumerate_words([f"{each[name]} by {name}" for name, _ in rest])
+    found = f"Since {write_period(facts['since'])}, the {facts['loss']} loss has {moved}"
+    return f"{found} by {write_fixed(abs(change), digits)}: {each[first]} by {first} ({why}), {others}."
+
+
+def _moves(what: str, before: float, after: float, verb: str | None = None) -> str:
+    """What a number did, from where to where."""
+    did = ("rose" if after > before else "fell") if verb is None else verb
+    return " ".join(f"{what} {did} from {write_amount(before, 2)} to {write_amount(after, 2)}".split())
+
+
+def _monitor_guarantee(f: Finding) -> str:
+    facts = f.facts
+    needed = write_evidence(facts["log10_needed"])
+    if facts["process"] == "detector":
+        periods = plural(facts["arl"], facts["unit"])
+        return f"Where all scores are calibrated, it takes at least {periods} on average until a false alarm."
+    what = "the scores are always off in the same way" if facts["process"] == "change" else "all scores are calibrated"
+    return (
+        f"Where {what}, the chance that E ever reaches {needed} is at most {write_percent(facts['alpha'])}, however "
+        "often one looks."
+    )
+
+
+def say_monitor_headline(findings: Sequence[Finding]) -> str:
+    """The verdict of a monitor in a sentence or two."""
+    by_kind = {one.kind: one for one in findings}
+    sentences = [say(one) for one in findings if one.kind in ("monitor_alarm", "monitor_quiet")]
+    pays, cause = by_kind.get("monitor_pays"), by_kind.get("monitor_cause")
+    if pays is not None:
+        gains = f"Recalibrating would gain {_monitor_gain(pays)} of the {pays.facts['loss']} loss."
+        sentences.append(f"{_start(_monitor_costs(pays))}." if pays.facts.get("view") else gains)
+    sentences += [say(by_kind[kind]) for kind in ("monitor_minor",) if kind in by_kind]
+    if cause is not None and not cause.facts["alarm"]:
+        sentences.append(f"The case mix has changed since {write_period(cause.facts['since'])}.")
+    off = by_kind.get("monitor_segments")
+    if off is not None and "monitor_quiet" in by_kind:
+        names = off.facts["segments"]
+        sentences.append(f"But {_list_names(names)} {_is(names)} off.")
+    return " ".join(sentences)
+
+
 # ── gates ───────────────────────────────────────────────────────────────────────────────────────────
 
 #: What a limit is compared with.
@@ -1353,6 +1551,16 @@ SENTENCES: dict[str, str | Callable[[Finding], str]] = {
     "from_sums": _from_sums,
     "folds_drawn": "{n} folds drawn within cells, {times} times: rows are treated as independent.",
     "sampled": _sampled,
+    "monitor_pays": _monitor_pays,
+    "monitor_open": _monitor_open,
+    "monitor_segments": _monitor_segments,
+    "monitor_alarm": _monitor_alarm,
+    "monitor_quiet": _monitor_quiet,
+    "monitor_idle": _monitor_idle,
+    "monitor_minor": _monitor_minor,
+    "monitor_cause": _monitor_cause,
+    "monitor_segments_none": _monitor_segments_none,
+    "monitor_guarantee": _monitor_guarantee,
     "read_as": _read_as,
     "assumption": _assumption,
     "gate_reliability": _gate_reliability,

@@ -12,6 +12,7 @@ from scoreprism.displays._estimate_figures import (
     SampleSizeDisplay,
     TestDisplay,
 )
+from scoreprism.displays._monitor_figures import MonitorDisplay
 from scoreprism.displays._murphy_figures import MurphyDecompositionDisplay, MurphyDisplay
 from scoreprism.displays._pipeline_figures import PairedDisplay, PipelineBootstrapDisplay, SplitsDisplay
 from scoreprism.displays._reliability_figure import ReliabilityDisplay
@@ -38,6 +39,7 @@ __all__ = [
     "EstimatesDisplay",
     "GroupingDisplay",
     "MetricsDisplay",
+    "MonitorDisplay",
     "MurphyDecompositionDisplay",
     "MurphyDisplay",
     "NetBenefitDisplay",
@@ -80,6 +82,7 @@ DISPLAYS: dict[str, type[Display]] = {
     "paired-comparison": PairedDisplay,
     "splits": SplitsDisplay,
     "drift": DriftDisplay,
+    "monitor": MonitorDisplay,
     "estimates": EstimatesDisplay,
     "test": TestDisplay,
     "sample-size": SampleSizeDisplay,

@@ -30,7 +30,9 @@ from scoreprism._core.checks import (
 )
 from scoreprism._core.labels import parse_labels, sort_key
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_vector
+from scoreprism._document.model import Document
 from scoreprism._document.result import Result
+from scoreprism._findings.finding import Finding
 from scoreprism._kernels.term_intervals import Interval
 from scoreprism._parameters import described
 from scoreprism._sample.sample import Sample
@@ -41,6 +43,8 @@ from scoreprism.monitoring._alarm import Alarm, diagnose
 from scoreprism.monitoring._alternatives import Alternatives
 from scoreprism.monitoring._evidence import StartPrior
 from scoreprism.monitoring._lost_evidence import bound_log_evidence
+from scoreprism.monitoring._monitor_document import list_facts, make_document
+from scoreprism.monitoring._monitor_findings import Overview, list_findings, make_overview
 from scoreprism.monitoring._periods import (
     TOP,
     WEIGHTS,
@@ -809,6 +813,29 @@ class CalibrationMonitor(Result):
 
     def _title(self) -> str:
         return f"Calibration monitor, {len(self._periods)} periods"
+
+    def _findings(self) -> tuple[Finding, ...]:
+        return list_findings(self)
+
+    def _overview(self) -> Overview:
+        """What figures show beside the evidence and the bounds."""
+        return make_overview(self)
+
+    def document(self) -> Document:
+        """
+        What is concluded, with figures and tables.
+
+        Returns
+        -------
+        Document
+            Verdict, evidence and reliability, event rates and rows, segments, what changed, the last periods, and how
+            to read it.
+        """
+        return make_document(self)
+
+    def _facts(self) -> list[str]:
+        """What stands above the title of its page."""
+        return list_facts(self)
 
 
 _LOGS: dict[str, Callable[[Stream], FloatArray]] = {

@@ -1,6 +1,7 @@
 """Reports: make_report() → Report → terminal, HTML, JSON or Markdown.
 
-`make_report` is loaded when it is first used: what a report is made of is light, making one is not.
+`make_report` and `write_monitor_page` are loaded when they are first used: what a report is made of is light, making
+one is not.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from scoreprism.report._report import SECTIONS, ModelResult, Report
 
 if TYPE_CHECKING:
     from scoreprism.report._build import make_report
+    from scoreprism.report._monitor_page import write_monitor_page
 
 __all__ = [
     "SECTIONS",
@@ -27,6 +29,7 @@ __all__ = [
     "Section",
     "Table",
     "make_report",
+    "write_monitor_page",
 ]
 
 
@@ -35,4 +38,8 @@ def __getattr__(name: str) -> object:
         from scoreprism.report._build import make_report
 
         return make_report
+    if name == "write_monitor_page":
+        from scoreprism.report._monitor_page import write_monitor_page
+
+        return write_monitor_page
     raise AttributeError(f"module 'scoreprism.report' has no attribute {name!r}")
