@@ -93,7 +93,7 @@ def to_numbers(series: pl.Series, role: str, *, decimal_comma: bool, minus_infin
         return numbers
     if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
         refuse(f"{role} must hold numbers", f"values of type {series.dtype}", "Convert the column first.")
-    numbers, bad = _parse_numbers(_to_strings(series, role), decimal_comma, minus_infinity)
+    numbers, bad = _parse_numbers(_to_strings(series, role), decimal_comma, minus_infinity=minus_infinity)
     if bad:
         _refuse_values(
             f"{role} must hold numbers", series, bad, _suggest_remedy(str(series[bad[0]]).strip(), decimal_comma)
@@ -107,7 +107,7 @@ def _may_stand(numbers: pl.Series, minus_infinity: bool) -> pl.Series:
     return fits.fill_null(value=True)
 
 
-def _parse_numbers(strings: pl.Series, decimal_comma: bool, minus_infinity: bool) -> tuple[pl.Series, list[int]]:
+def _parse_numbers(strings: pl.Series, decimal_comma: bool, *, minus_infinity: bool) -> tuple[pl.Series, list[int]]:
     """Numbers, null where text is missing or invalid; and the rows where it is invalid."""
     written = strings
     if decimal_comma:  # a point is then a thousands separator, or a mistake: no guess
@@ -175,7 +175,7 @@ def to_feature(series: pl.Series, role: str, *, decimal_comma: bool) -> tuple[pl
     if series.dtype.is_temporal():
         return series, None
     strings = _to_strings(series, role)
-    numbers, bad = _parse_numbers(strings, decimal_comma)
+    numbers, bad = _parse_numbers(strings, decimal_comma, minus_infinity=False)
     if not bad:
         return numbers, None
     return strings.set(_is_missing(strings), None), bad[0] if numbers.null_count() < len(numbers) else None

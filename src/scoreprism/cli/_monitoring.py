@@ -183,8 +183,6 @@ def _watch(state: str, page: str | None, given: Mapping[str, Any], *, force: boo
     if is_new and (given["recalibrate"] or given["restart"] or given["replace"]):
         raise click.UsageError(f"STATE must exist; got {state!r}, which does not. Check the path")
     targets = check_outputs(given["recalibrate"], page, force=force, inputs=(state,))
-    if page is not None:
-        _find_page_writer()
     from scoreprism.monitoring import CalibrationMonitor
 
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
@@ -379,18 +377,10 @@ def _recalibrate(watched: CalibrationMonitor, target: Path, *, force: bool) -> N
     say(f"note: the map is fitted to {rows}{since}; the monitor starts again with recalibrated scores")
 
 
-def _find_page_writer() -> Any:
-    """What writes pages."""
-    from scoreprism import report
-
-    writer = getattr(report, "write_monitor_page", None)
-    if writer is None:
-        raise click.UsageError("--page is not available in this version of scoreprism. Leave it out")
-    return writer
-
-
 def _write_page(watched: CalibrationMonitor, target: Path, *, force: bool) -> None:
-    say(f"wrote {_find_page_writer()(watched, target, overwrite=force)}")
+    from scoreprism.report import write_monitor_page
+
+    say(f"wrote {write_monitor_page(watched, target, overwrite=force)}")
 
 
 # ── what is printed ─────────────────────────────────────────────────────────────────────────────────
@@ -501,8 +491,6 @@ _TYPICAL = 1
 def _show_demo(page: str | None, given: Mapping[str, Any], *, force: bool, as_json: bool) -> None:
     """Watch a year of synthetic scores, and print what a user would see."""
     (target,) = check_outputs(page, force=force) if page else (None,)
-    if target is not None:
-        _find_page_writer()
     from scoreprism.datasets import iterate_credit_days
     from scoreprism.monitoring import CalibrationMonitor
 
