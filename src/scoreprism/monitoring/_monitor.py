@@ -127,7 +127,7 @@ class CalibrationMonitor(Result):
     ...     chance = p if day < 40 else p**1.2
     ...     monitor.update(rng.random(500) < chance, p, period=day)
     >>> monitor.alarm.period, monitor.alarm.since
-    (47, 40)
+    (42, 40)
     """
 
     def __init__(
