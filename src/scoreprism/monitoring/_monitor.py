@@ -125,7 +125,7 @@ class CalibrationMonitor(Result):
     >>> for day in range(60):
     ...     p = rng.beta(2, 5, 500)
     ...     chance = p if day < 40 else p**1.2
-    ...     monitor.update(rng.random(500) < chance, p, period=day)
+    ...     _ = monitor.update(rng.random(500) < chance, p, period=day)
     >>> monitor.alarm.period, monitor.alarm.since
     (42, 40)
     """
