@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.special import expit, logit
-from scipy.stats import binom, hypergeom
+from scipy.stats import binom, hypergeom, nchypergeom_fisher
 
 from scoreprism.losses import get_loss
 from scoreprism.monitoring._alarm import split_change
@@ -236,6 +236,24 @@ def test_windows_against_the_hypergeometric_law(before, rows):
         assert (ours <= exact * (1.0 + 1e-9)).all()
         assert law.pmf(k) @ ours <= 1.0 + 1e-12
         assert law.pmf(k) @ ours > (0.8 if before >= rows else 0.3)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.75, 1.5])
+@pytest.mark.parametrize(("first", "later"), [(0.2, 0.35), (0.4, 0.3)])
+def test_windows_where_the_case_mix_moves_within_a_bin(slope, first, later):
+    # given the margins the events of the window follow Fisher's noncentral hypergeometric law (scipy), at the odds ratio of the map
+    alternatives = Alternatives(np.array([], dtype=int), -1.0, 1.0, np.zeros(1), 2.0)
+    before, rows = 300, 100
+    odds = np.exp(slope * (logit(later) - logit(first)))
+    for events in (20, 120, 300):
+        k = np.arange(max(0, events - before), min(rows, events) + 1)
+        law = nchypergeom_fisher(before + rows, events, rows, odds).pmf(k)
+        held = np.broadcast_to(np.array([before, rows], dtype=float)[:, None], (k.size, 2, 1))
+        score = np.array([first, later])[:, None]
+        y = np.stack([events - k, k], axis=1)[..., None].astype(float)
+        counts = Counts(held, y, held * score, held * score**2)
+        e = np.exp(compare_windows(alternatives, counts, np.array([1]), np.array([2]))[:, 0])
+        assert law @ e <= 1.0 + 1e-9
 
 
 def test_extreme_shares_against_a_linear_programme():

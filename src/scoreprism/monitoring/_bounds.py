@@ -39,7 +39,7 @@ def bound_reliability(counts: Counts, need: float, divergence: Divergence) -> tu
         low = max(low, float((cost - price * likelihood).min(axis=1).sum()) + price * enough)
         high = min(high, float((cost + price * likelihood).max(axis=1).sum()) - price * enough)
     total = float(kept.rows.sum())
-    return max(low, 0.0) / total, max(high, low, 0.0) / total
+    return float(max(low, 0.0) / total), float(max(high, low, 0.0) / total)
 
 
 def _keep_inside(counts: Counts) -> Counts:

@@ -275,17 +275,41 @@ def compare_windows(alternatives: Alternatives, counts: Counts, begin: IntArray,
     """
     upto, before = ([_sum_until(one, at) for one in counts[:3]] for at in (end, begin))
     rows, events, scores = (a - b for a, b in zip(upto, before, strict=True))
-    chance = _divide(upto[1], upto[0])
-    shift = _STEEP * (clipped_logit(_divide(scores, rows)) - clipped_logit(_divide(upto[2], upto[0])))
-    shift = np.where(rows > 0.0, shift, 0.0)
-    sampled = np.clip((rows - 1.0) / np.maximum(upto[0] - 1.0, TINY), 0.0, 1.0)
-    high, low = (move_rates(chance, clip(shift, 0.0)) for clip in (np.maximum, np.minimum))
+    earlier = before[0]
+    shift = clipped_logit(_divide(scores, rows)) - clipped_logit(_divide(before[2], earlier))
+    shift = np.where((rows > 0.0) & (earlier > 0.0), shift, 0.0)
+    flat, steep = (_split_events(rows, earlier, upto[1], slope * shift) for slope in (0.0, _STEEP))
+    high, low = np.maximum(flat[0], steep[0]), np.minimum(flat[0], steep[0])
+    sampled = np.minimum(flat[1], steep[1])
     one, below = find_extreme_shares(high, high * (1.0 - high) * sampled)
     zero, rest = find_extreme_shares(1.0 - low, low * (1.0 - low) * sampled)
     # up: a share `one` of the indicators is certain to be 1, and their moves are taken off as events
     ratios = _sum_ratios(alternatives, events, (rows * (1.0 - one), below), (rows * (1.0 - zero), 1.0 - rest))
     ratios -= _sum_certain(alternatives, rows * one)
     return sum_logs(ratios + np.log(alternatives.prior / alternatives.prior.sum()))
+
+
+def _split_events(
+    rows: FloatArray, earlier: FloatArray, events: FloatArray, shift: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """
+    The chance of the rows of a window, if all events are shared at this ratio of log-odds to earlier rows.
+
+    And the variance of the chances of the indicators, as a part of chance·(1 − chance): Fisher's noncentral
+    hypergeometric law, its mean by Cornfield and its variance by Levin; exact where the shift is 0.
+    """
+    ratio, everything = np.exp(shift), rows + earlier
+    rest = everything - events
+    half = 0.5 * (earlier + rows * ratio - events * (1.0 + ratio))
+    root = np.sqrt(half * half + ratio * rest * events)
+    # odds of earlier rows: the positive root of ratio·rest·o² + 2·half·o − events
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.where(half > 0.0, events / (half + root), (root - half) / (ratio * rest))
+        chance, other = (np.where(np.isinf(one), 1.0, one / (1.0 + one)) for one in (odds * ratio, odds))
+    chance, other = (np.where(rest > 0.0, np.where(events > 0.0, one, 0.0), 1.0) for one in (chance, other))
+    own, past = rows * chance * (1.0 - chance), earlier * other * (1.0 - other)
+    left = _divide(past, own + past) * everything / np.maximum(everything - 1.0, TINY)
+    return np.asarray(chance), np.asarray(np.clip(1.0 - left, 0.0, 1.0))
 
 
 def _sum_certain(alternatives: Alternatives, certain: FloatArray) -> FloatArray:
