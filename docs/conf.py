@@ -99,7 +99,7 @@ html_theme_options = {
     "show_prev_next": True,
     "navbar_end": ["theme-switcher"],
     "navbar_align": "left",
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", "sg_download_links"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_toc_level": 2,

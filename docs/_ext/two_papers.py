@@ -106,11 +106,12 @@ def save_both(figure: Figure, path: Path, **options: Any) -> tuple[Path, Path]:
     return path, dark
 
 
+#: sphinx-gallery keeps the first class only.
 _PICTURE = """
 .. image-sg:: /{path}
    :alt: {alt}
    :srcset: /{path}, /{fine} 2.00x
-   :class: sphx-glr-single-img {only}
+   :class: {only}
 """
 
 
