@@ -40,6 +40,7 @@ from scoreprism import (
 )
 from scoreprism.curves import (
     calibration_map,
+    decision_loss,
     grouping_curve,
     murphy_curve,
     murphy_decomposition,
@@ -58,7 +59,6 @@ from scoreprism.displays import (
     TriptychDisplay,
     house_style,
 )
-from scoreprism.displays._figure_text import wrap
 from scoreprism.ensembles import averaging_gap, recalibrate_stages, select_stage, stagewise_decomposition
 from scoreprism.exceptions import InputError
 from scoreprism.metrics import METRICS, ece, evaluate
@@ -355,8 +355,10 @@ def test_a_finite_population_has_no_rows():
     assert exact.plot().ax_.get_xlabel() == "brier loss, exact"
 
 
-def test_a_percent_sign_stays_with_its_number():
-    assert wrap("upper bound at 95 %", 18) == "upper bound at\n95 %"
+def test_a_percent_sign_stays_with_its_number(law):
+    X, y, _ = law
+    label = decision_loss(y, score(X, 1), random_state=0).plot().ax_.get_xlabel()
+    assert label == "loss from miscalibration, upper bound at\n95 %"
 
 
 def test_the_waterfall_ends_where_the_terms_end(law):
