@@ -24,6 +24,7 @@ that made them.
 # follows, because a model is always judged on rows that it has not
 # seen.
 
+# sphinx_gallery_thumbnail_number = 2
 from sklearn.model_selection import train_test_split
 
 from scoreprism.datasets import load_german_credit
@@ -33,7 +34,7 @@ X_train, X, y_train, y = train_test_split(
     credit.X, credit.y, test_size=0.5, stratify=credit.y, random_state=0
 )
 print(f"{len(y)} applicants to judge by, {y.mean():.0%} bad credits")
-X.iloc[:4, :6]
+X.iloc[:4, :4]
 
 # %%
 # The models are a logistic regression, a random forest, and gradient

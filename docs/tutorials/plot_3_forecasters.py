@@ -36,11 +36,8 @@ rain = (rng.random(days) < chance).astype(int)
 def know_one(seen, unseen_weight):
     """Chance of rain given one of the two, averaged over the other."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    return (
-        expit(-0.5 + seen[:, None] + unseen_weight * nodes)
-        @ weights
-        / weights.sum()
-    )
+    log_odds = -0.5 + seen[:, None] + unseen_weight * nodes
+    return expit(log_odds) @ weights / weights.sum()
 
 
 forecasts = {

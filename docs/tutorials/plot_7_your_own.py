@@ -20,6 +20,7 @@ sense and does not.
 # Breakdowns are rare. So one of two models was trained with balanced
 # classes, as is often advised.
 
+# sphinx_gallery_thumbnail_number = 2
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
