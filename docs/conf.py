@@ -70,6 +70,7 @@ sphinx_gallery_conf = {
     "image_scrapers": (scrape,),
     "reset_modules": ("matplotlib",),
     "capture_repr": ("_repr_html_", "__repr__"),
+    "ignore_repr_types": r"Display",  # the figure is shown
     "doc_module": ("scoreprism",),
     "backreferences_dir": "api/generated/backreferences",
     "reference_url": {"scoreprism": None},

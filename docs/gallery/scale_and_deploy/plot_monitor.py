@@ -12,11 +12,10 @@ As long as the score stays calibrated, the chance that it ever rings is at most
 # The score of 500 cases a day is calibrated for 60 days. Then events become
 # more frequent at each score.
 
-import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit, logit
 
-from scoreprism.displays import house_style
+from scoreprism.displays import MonitorDisplay
 from scoreprism.monitoring import CalibrationMonitor
 
 rng = np.random.default_rng(0)
@@ -33,28 +32,11 @@ print(f"alarm on day {alarm.period}:")
 print(f"scores are {alarm.direction} since day {alarm.since}")
 
 # %%
-# The evidence against calibration, day by day. The alarm rings when it reaches
-# 1 / alpha.
+# The evidence against calibration, day by day, with the line 1 / alpha at which
+# the alarm rings, and what is known of the reliability. `plot()` of a monitor
+# gives a `MonitorDisplay`.
 
-frame = monitor.to_frame()
-with house_style():
-    fig, ax = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
-    ax.plot(frame["period"], frame["e_calibration"], label="evidence")
-    ax.axhline(1 / 0.05, color="#B87700", linewidth=1, label="1 / alpha")
-    ax.axvline(
-        alarm.period,
-        color="#D55E00",
-        linestyle="--",
-        linewidth=1,
-        label="alarm",
-    )
-    ax.set(
-        yscale="log",
-        ylim=(1e-3, 1e6),
-        xlabel="day",
-        ylabel="evidence against calibration",
-    )
-    ax.legend(loc="upper left")
+display: MonitorDisplay = monitor.plot(panels=["evidence", "reliability"])
 
 # %%
 # For 60 days the evidence stays low, and it would be allowed to rise above 20
