@@ -244,6 +244,7 @@ def measure_nulls(options) -> Iterator[str]:
 
 CHANGES = ("slope .8", "shift +.2", "bump")
 HORIZON = 300
+CASE_MIX = "another case mix"
 
 
 def follow_oracle(streams, name):
@@ -393,7 +394,8 @@ def check_page_hinkley(values):
 def _detector_batch(rng, size, name, rows):
     """Statistics whose threshold can be chosen, (R, T), and days by threshold for river, (levels, R)."""
     alternatives = choose_alternatives(rng, rows)
-    streams = draw(rng, size, HORIZON, rows, "calibrated", name)
+    mix = OTHER_MIX if name == CASE_MIX else None
+    streams = draw(rng, size, HORIZON, rows, "calibrated", None if mix else name, mix=mix)
     counts, score = streams.count(alternatives), expit(streams.x)
     z = (streams.y - score).sum(axis=2) / np.sqrt((score * (1.0 - score)).sum(axis=2))
     found = {
@@ -417,7 +419,7 @@ def _detector_batch(rng, size, name, rows):
 
 def measure_detectors(options) -> Iterator[str]:
     """Delays when every detector has the same rate of false alarms."""
-    laws = ("calibrated", *CHANGES)
+    laws = ("calibrated", *CHANGES, CASE_MIX)
     got = {name: run_batches(options, 300 + i, _detector_batch, name, 500) for i, name in enumerate(laws)}
     values = {
         name: {key: np.concatenate([found[key] for found, _ in got[name]]) for key in got[name][0][0]} for name in laws
@@ -429,27 +431,29 @@ def measure_detectors(options) -> Iterator[str]:
     yield (
         f"| thresholds chosen so that {100 * ALPHA:g} % of {options.runs} calibrated streams of {HORIZON} days alarm | alarms, calibrated, % | "
         + " | ".join(f"{name}: days" for name in CHANGES)
-        + " |"
+        + f" | {CASE_MIX}, calibrated: alarms, % |"
     )
-    yield "|---|" + "---:|" * 4
+    yield "|---|" + "---:|" * 5
     for key in values["calibrated"]:
         top = values["calibrated"][key].max(axis=1)
         needed = np.quantile(top, 1.0 - ALPHA, method="higher")
         cells = [show_days(find_days(values[name][key], needed + 1e-12)) for name in CHANGES]
-        yield f"| {key} | {show_share(top > needed + 1e-12)} | " + " | ".join(cells) + " |"
+        false = show_share(values[CASE_MIX][key].max(axis=1) > needed + 1e-12)
+        yield f"| {key} | {show_share(top > needed + 1e-12)} | " + " | ".join(cells) + f" | {false} |"
     for key in levels["calibrated"]:
         rates = (levels["calibrated"][key] < HORIZON).mean(axis=1)
         allowed = np.flatnonzero(rates <= ALPHA + 1e-9)
         if not allowed.size:
-            yield f"| {key} | {100 * rates.min():.0f} at the strictest | – | – | – |"
+            yield f"| {key} | {100 * rates.min():.0f} at the strictest | – | – | – | – |"
             continue
         at = int(allowed[0])
         days = [levels[name][key][at] - CHANGE + 1.0 for name in CHANGES]
         cells = [show_days(np.where(one > HORIZON - CHANGE, np.inf, np.where(one < 1, np.nan, one))) for one in days]
+        false = show_share(levels[CASE_MIX][key][at] < HORIZON)
         yield (
             f"| {key}, δ = {DELTAS[at]:g} | {show_share(levels['calibrated'][key][at] < HORIZON)} | "
             + " | ".join(cells)
-            + " |"
+            + f" | {false} |"
         )
 
 

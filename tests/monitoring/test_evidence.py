@@ -12,27 +12,9 @@ from scipy.special import expit, logit
 from scipy.stats import binom, hypergeom, nchypergeom_fisher
 
 from scoreprism.losses import get_loss
-from scoreprism.monitoring._alarm import split_change
-from scoreprism.monitoring._alternatives import TREE_MOVES, TREES, Alternatives, find_grid_cells
-from scoreprism.monitoring._bounds import bound_likelihood, bound_reliability
-from scoreprism.monitoring._evidence import (
-    Counts,
-    StartPrior,
-    compare_windows,
-    find_extreme_shares,
-    follow_calibration,
-    follow_change,
-    follow_detector,
-    log_ratios,
-    log_trees,
-    mix_everything,
-    move_bins,
-    sum_logs,
-)
-from scoreprism.monitoring._periods import PeriodSums
-from scoreprism.monitoring._stream import Stream
+from scoreprism.monitoring import _alarm, _alternatives, _bounds, _evidence, _periods, _stream
 
-PRIOR = StartPrior(0.1)
+PRIOR = _evidence.StartPrior(0.1)
 ROWS = 12
 #: Every outcome of 12 rows.
 OUTCOMES = np.array(list(itertools.product((0.0, 1.0), repeat=ROWS)))
@@ -44,7 +26,7 @@ def count(alternatives, score, y, weight=None):
     sums = [np.zeros(shape) for _ in range(4)]
     score = np.broadcast_to(score, y.shape)
     weight = np.broadcast_to(1.0 if weight is None else weight, y.shape)
-    home = alternatives.find_bins(find_grid_cells(score))
+    home = alternatives.find_bins(_alternatives.find_grid_cells(score))
     for target, value in zip(sums, (weight, weight * y, weight * score, weight * score**2), strict=True):
         for i in range(y.shape[-1]):
             np.put_along_axis(
@@ -53,7 +35,7 @@ def count(alternatives, score, y, weight=None):
                 np.take_along_axis(target, home[..., i : i + 1], -1) + value[..., i : i + 1],
                 -1,
             )
-    return Counts(*sums)
+    return _evidence.Counts(*sums)
 
 
 def chance_of(outcomes, chance):
@@ -69,7 +51,7 @@ def simulate(seed, runs, days, rows, law=lambda x: x, after=None, change=None):
     if after is not None:
         moved[:, change:] = after(x[:, change:])
     y = (rng.random(x.shape) < expit(moved)).astype(float)
-    alternatives = Alternatives.of(expit(rng.normal(-1.0, 1.2, rows)))
+    alternatives = _alternatives.Alternatives.of(expit(rng.normal(-1.0, 1.2, rows)))
     return alternatives, expit(x), y
 
 
@@ -99,10 +81,10 @@ def test_calibrated_scores_on_all_outcomes(name, periods):
     # Ville's inequality and optional stopping, by summing over all 2^12 outcomes with their probabilities
     score = {"equal": EQUAL, "varied": VARIED}[name]
     typical = score if name == "equal" else np.array([0.05, 0.3, 0.8])
-    alternatives = Alternatives.of(typical)
+    alternatives = _alternatives.Alternatives.of(typical)
     mass = chance_of(OUTCOMES, score)
     counts = count(alternatives, score.reshape(periods, -1), OUTCOMES.reshape(-1, periods, ROWS // periods))
-    log_e = follow_calibration(alternatives, counts, PRIOR)
+    log_e = _evidence.follow_calibration(alternatives, counts, PRIOR)
     means = mass @ np.exp(log_e)
     if name == "equal":  # a martingale
         np.testing.assert_allclose(means, 1.0, atol=1e-12)
@@ -120,18 +102,18 @@ def test_calibrated_scores_on_all_outcomes(name, periods):
 @pytest.mark.parametrize("chances", [(0.1, 0.1), (0.5, 0.9), (0.05, 0.7)])
 def test_a_constant_map_on_all_outcomes(chances, periods):
     # whatever the chances are, and whatever the score says
-    alternatives = Alternatives.of(EQUAL)
+    alternatives = _alternatives.Alternatives.of(EQUAL)
     score = EQUAL.reshape(periods, -1)
     mass = chance_of(OUTCOMES, np.where(EQUAL < 0.5, *chances))
     counts = count(alternatives, score, OUTCOMES.reshape(-1, periods, ROWS // periods))
-    log_e = follow_change(alternatives, counts, StartPrior(0.3), 2).log_e
+    log_e = _evidence.follow_change(alternatives, counts, _evidence.StartPrior(0.3), 2).log_e
     assert (np.diff(log_e, axis=1) >= 0.0).all()
     # it only grows: its mean in the end is the largest of all stopping times
     best = np.exp(log_e[:, -1])
     assert mass @ best <= 1.0
     assert best.max() > 1.2 * best.min()
     for begin, end in ((periods // 2, periods), (periods // 3, periods)):
-        e = np.exp(compare_windows(alternatives, counts, np.array([begin]), np.array([end]))[:, 0])
+        e = np.exp(_evidence.compare_windows(alternatives, counts, np.array([begin]), np.array([end]))[:, 0])
         assert mass @ e <= 1.0 + 1e-12
         for alpha in (0.5, 0.2, 0.05):
             assert mass @ (e >= 1.0 / alpha) <= alpha
@@ -142,39 +124,43 @@ def test_a_constant_map_on_all_outcomes(chances, periods):
 def test_a_constant_map_on_all_outcomes_where_scores_of_a_bin_change(slope):
     # the first periods have low scores, the last ones high scores, of the same bin: the case mix changes
     score = np.repeat([0.2, 0.35], ROWS // 2)
-    alternatives = Alternatives(np.array([], dtype=int), -1.0, 1.0, np.zeros(1), 2.0)
+    alternatives = _alternatives.Alternatives(np.array([], dtype=int), -1.0, 1.0, np.zeros(1), 2.0)
     mass = chance_of(OUTCOMES, expit(slope * logit(score) + 0.3))
     counts = count(alternatives, score.reshape(6, 2), OUTCOMES.reshape(-1, 6, 2))
-    best = np.exp(follow_change(alternatives, counts, StartPrior(0.3), 2).log_e[:, -1])
+    best = np.exp(_evidence.follow_change(alternatives, counts, _evidence.StartPrior(0.3), 2).log_e[:, -1])
     assert mass @ best <= 1.0
     for window in ((3, 6), (2, 5), (4, 6)):
-        e = np.exp(compare_windows(alternatives, counts, np.array([window[0]]), np.array([window[1]]))[:, 0])
+        e = np.exp(_evidence.compare_windows(alternatives, counts, np.array([window[0]]), np.array([window[1]]))[:, 0])
         assert mass @ e <= 1.0
         assert e.max() > 1.5
 
 
 def test_dependent_and_weighted_rows_on_all_outcomes():
     # groups of rows with the same outcome, each with weight 1 / rows (Hölder), and importance weights (Jensen)
-    alternatives = Alternatives.of(EQUAL)
+    alternatives = _alternatives.Alternatives.of(EQUAL)
     score = np.repeat(EQUAL[:6], 2)
     groups = np.array(list(itertools.product((0.0, 1.0), repeat=6)))
     mass = chance_of(groups, EQUAL[:6])
     twice = np.repeat(groups, 2, axis=1).reshape(-1, 6, 2)
-    means = mass @ np.exp(follow_calibration(alternatives, count(alternatives, score.reshape(6, 2), twice, 0.5), PRIOR))
+    means = mass @ np.exp(
+        _evidence.follow_calibration(alternatives, count(alternatives, score.reshape(6, 2), twice, 0.5), PRIOR)
+    )
     np.testing.assert_allclose(means, 1.0, atol=1e-12)  # of two equal rows each half
-    wrong = mass @ np.exp(follow_calibration(alternatives, count(alternatives, score.reshape(6, 2), twice), PRIOR))
+    wrong = mass @ np.exp(
+        _evidence.follow_calibration(alternatives, count(alternatives, score.reshape(6, 2), twice), PRIOR)
+    )
     assert wrong[-1] > 1.05  # as if they were independent: no guarantee
     weight = np.linspace(0.1, 1.0, ROWS).reshape(6, 2)
     counts = count(alternatives, EQUAL.reshape(6, 2), OUTCOMES.reshape(-1, 6, 2), weight)
-    means = chance_of(OUTCOMES, EQUAL) @ np.exp(follow_calibration(alternatives, counts, PRIOR))
+    means = chance_of(OUTCOMES, EQUAL) @ np.exp(_evidence.follow_calibration(alternatives, counts, PRIOR))
     assert (np.diff(means, prepend=1.0) < 0.0).all()
 
 
 def test_the_detector_on_all_outcomes():
     # the mean of the Shiryaev–Roberts sum after t periods is t
-    alternatives = Alternatives.of(EQUAL)
+    alternatives = _alternatives.Alternatives.of(EQUAL)
     counts = count(alternatives, EQUAL.reshape(ROWS, 1), OUTCOMES[:, :, None])
-    means = chance_of(OUTCOMES, EQUAL) @ np.exp(follow_detector(alternatives, counts))
+    means = chance_of(OUTCOMES, EQUAL) @ np.exp(_evidence.follow_detector(alternatives, counts))
     np.testing.assert_allclose(means, np.arange(1, ROWS + 1), rtol=1e-12)
 
 
@@ -184,9 +170,9 @@ def test_the_detector_on_all_outcomes():
 def test_evidence_of_calibration_by_hand():
     # one bin, so that every map is one move: the mixture of likelihood ratios, with loops over starts and rows
     s, y = 0.3, np.array([1.0, 0.0, 1.0, 1.0, 1.0])
-    alternatives = Alternatives.of(np.full(20, s))
+    alternatives = _alternatives.Alternatives.of(np.full(20, s))
     assert alternatives.bins == 1
-    log_e = follow_calibration(alternatives, count(alternatives, s, y[:, None]), PRIOR)
+    log_e = _evidence.follow_calibration(alternatives, count(alternatives, s, y[:, None]), PRIOR)
 
     def ratio(move, outcomes):
         moved = expit(logit(s) + move)
@@ -198,8 +184,8 @@ def test_evidence_of_calibration_by_hand():
     for t in range(y.size):
         of_maps = sum(share * start[v] * ratio(move, y[v : t + 1]) for move, share in maps for v in range(t + 1))
         of_maps += sum(share for _, share in maps) * sum(start[t + 1 :])
-        tree = 0.5 + 0.5 * np.mean([ratio(move, y[: t + 1]) for move in TREE_MOVES])
-        expected = of_maps + TREES * (tree_start * tree + 1.0 - tree_start)
+        tree = 0.5 + 0.5 * np.mean([ratio(move, y[: t + 1]) for move in _alternatives.TREE_MOVES])
+        expected = of_maps + _alternatives.TREES * (tree_start * tree + 1.0 - tree_start)
         assert np.exp(log_e[t]) == pytest.approx(expected, rel=1e-9)
 
 
@@ -212,13 +198,13 @@ def test_context_trees_by_hand():
         return 0.5 + 0.5 * np.exp(logs).mean()
 
     expected = 0.5 * own(each.sum(axis=0)) + 0.5 * own(each[0]) * own(each[1])
-    assert np.exp(log_trees(each)) == pytest.approx(expected, rel=1e-12)
+    assert np.exp(_evidence.log_trees(each)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("before", "rows"), [(10, 6), (200, 40), (12, 40)])
 def test_windows_against_the_hypergeometric_law(before, rows):
     # ψ^k / E ψ^k is the e-value of one move given the margins (scipy's hypergeometric law); ours is at most that, and close to it
-    alternatives = Alternatives.of(np.full(20, 0.3))
+    alternatives = _alternatives.Alternatives.of(np.full(20, 0.3))
     moves = alternatives.moves[:, 0]
     share = alternatives.prior / alternatives.prior.sum()
     for events in (1, (before + rows) // 4, before + rows - 1):
@@ -226,13 +212,13 @@ def test_windows_against_the_hypergeometric_law(before, rows):
         law = hypergeom(before + rows, events, rows)
         exact = np.exp(np.outer(k, moves)) / (law.pmf(k) @ np.exp(np.outer(k, moves))) @ share
         sums = np.array([[before, rows], [0, 0]]).T.astype(float)
-        counts = Counts(
+        counts = _evidence.Counts(
             np.broadcast_to(sums[:, :1], (k.size, 2, 1)).copy(),
             np.stack([events - k, k], axis=1)[..., None].astype(float),
             np.broadcast_to(0.3 * sums[:, :1], (k.size, 2, 1)).copy(),
             np.broadcast_to(0.09 * sums[:, :1], (k.size, 2, 1)).copy(),
         )
-        ours = np.exp(compare_windows(alternatives, counts, np.array([1]), np.array([2]))[:, 0])
+        ours = np.exp(_evidence.compare_windows(alternatives, counts, np.array([1]), np.array([2]))[:, 0])
         assert (ours <= exact * (1.0 + 1e-9)).all()
         assert law.pmf(k) @ ours <= 1.0 + 1e-12
         assert law.pmf(k) @ ours > (0.8 if before >= rows else 0.3)
@@ -242,7 +228,7 @@ def test_windows_against_the_hypergeometric_law(before, rows):
 @pytest.mark.parametrize(("first", "later"), [(0.2, 0.35), (0.4, 0.3)])
 def test_windows_where_the_case_mix_moves_within_a_bin(slope, first, later):
     # given the margins the events of the window follow Fisher's noncentral hypergeometric law (scipy), at the odds ratio of the map
-    alternatives = Alternatives(np.array([], dtype=int), -1.0, 1.0, np.zeros(1), 2.0)
+    alternatives = _alternatives.Alternatives(np.array([], dtype=int), -1.0, 1.0, np.zeros(1), 2.0)
     before, rows = 300, 100
     odds = np.exp(slope * (logit(later) - logit(first)))
     for events in (20, 120, 300):
@@ -251,8 +237,8 @@ def test_windows_where_the_case_mix_moves_within_a_bin(slope, first, later):
         held = np.broadcast_to(np.array([before, rows], dtype=float)[:, None], (k.size, 2, 1))
         score = np.array([first, later])[:, None]
         y = np.stack([events - k, k], axis=1)[..., None].astype(float)
-        counts = Counts(held, y, held * score, held * score**2)
-        e = np.exp(compare_windows(alternatives, counts, np.array([1]), np.array([2]))[:, 0])
+        counts = _evidence.Counts(held, y, held * score, held * score**2)
+        e = np.exp(_evidence.compare_windows(alternatives, counts, np.array([1]), np.array([2]))[:, 0])
         assert law @ e <= 1.0 + 1e-9
 
 
@@ -260,7 +246,7 @@ def test_extreme_shares_against_a_linear_programme():
     # the largest mean of log(1 + s·u) over all laws of s on a fine grid of [0, 1] with a mean and a variance (HiGHS)
     grid = np.linspace(0.0, 1.0, 401)
     for mean, variance in ((0.3, 0.05), (0.1, 0.02), (0.9, 0.03)):
-        one, below = find_extreme_shares(np.array(mean), np.array(variance))
+        one, below = _evidence.find_extreme_shares(np.array(mean), np.array(variance))
         assert one + (1.0 - one) * below == pytest.approx(mean)
         assert one + (1.0 - one) * below**2 - mean**2 == pytest.approx(variance)
         for move in (0.5, 2.0):
@@ -277,21 +263,21 @@ def test_extreme_shares_against_a_linear_programme():
 def test_counts_never_say_more_than_rows():
     alternatives, score, y = simulate(1, 3, 5, 200, lambda x: 0.7 * x)
     counts = count(alternatives, score, y)
-    by_counts = log_ratios(alternatives, counts.rows, counts.events, counts.rate)
-    moves = alternatives.moves[:, alternatives.find_bins(find_grid_cells(score))]
+    by_counts = _evidence.log_ratios(alternatives, counts.rows, counts.events, counts.rate)
+    moves = alternatives.moves[:, alternatives.find_bins(_alternatives.find_grid_cells(score))]
     by_rows = np.moveaxis((y * moves - np.log1p(score * np.expm1(moves))).sum(axis=-1), 0, -1)
     assert (by_counts <= by_rows + 1e-9).all()
     assert (by_counts < by_rows - 1e-3).any()
     pooled = counts.part(slice(0, 5)).pool()
-    of_bins = Counts(*(one[0] for one in pooled))
+    of_bins = _evidence.Counts(*(one[0] for one in pooled))
     # the largest likelihood that scores with these sums can have is at least that of the rows
     held = of_bins.rows > 0.0
-    kept = Counts(*(one[held] for one in of_bins))
-    home = alternatives.find_bins(find_grid_cells(score[0])).ravel()
+    kept = _evidence.Counts(*(one[held] for one in of_bins))
+    home = alternatives.find_bins(_alternatives.find_grid_cells(score[0])).ravel()
     for move in (-2.0, -0.3, 0.3, 2.0):
         each = y[0].ravel() * move - np.log1p(score[0].ravel() * np.expm1(move))
         rows = np.bincount(home, each, alternatives.bins)[held]
-        most = bound_likelihood(kept, np.full((rows.size, 1), move))[:, 0]
+        most = _bounds.bound_likelihood(kept, np.full((rows.size, 1), move))[:, 0]
         assert (rows <= most + 1e-9).all()
         np.testing.assert_allclose(rows, most, atol=0.3)
 
@@ -299,9 +285,9 @@ def test_counts_never_say_more_than_rows():
 def test_scores_of_a_bin_that_are_0_and_another_value_reach_the_bound():
     # 0 and the score that the mean and the variance leave: the law that attains it
     score, y = np.array([0.0, 0.4, 0.4, 0.4]), np.array([0.0, 1.0, 0.0, 1.0])
-    counts = Counts(*(np.array([value]) for value in (4.0, y.sum(), score.sum(), (score**2).sum())))
+    counts = _evidence.Counts(*(np.array([value]) for value in (4.0, y.sum(), score.sum(), (score**2).sum())))
     expected = (y * 1.5 - np.log1p(score * np.expm1(1.5))).sum()
-    assert bound_likelihood(counts, np.array([[1.5]]))[0, 0] == pytest.approx(expected, rel=1e-12)
+    assert _bounds.bound_likelihood(counts, np.array([[1.5]]))[0, 0] == pytest.approx(expected, rel=1e-12)
 
 
 # ── by simulation ───────────────────────────────────────────────────────────────────────────────────
@@ -324,10 +310,10 @@ def test_ville_by_simulation(name):
     runs, alpha = 150, 0.05
     alternatives, score, y = simulate(3, runs, 45, 40, MAPS[name])
     counts = count(alternatives, score, y)
-    prior = StartPrior(1 / 30)
-    processes = [follow_change(alternatives, counts, prior, 10).log_e]
+    prior = _evidence.StartPrior(1 / 30)
+    processes = [_evidence.follow_change(alternatives, counts, prior, 10).log_e]
     if name == "calibrated":
-        processes.append(follow_calibration(alternatives, counts, prior))
+        processes.append(_evidence.follow_calibration(alternatives, counts, prior))
     for log_e in processes:
         assert (log_e.max(axis=1) >= -np.log(alpha)).sum() <= most_hits(runs, alpha)
         # the mean of E at the last look is at most 1, up to chance
@@ -338,18 +324,21 @@ def test_ville_by_simulation(name):
 def test_a_change_is_seen_and_a_score_that_was_always_off_is_not():
     always, score, y = simulate(4, 20, 60, 200, MAPS["staircase"])
     counts = count(always, score, y)
-    assert (follow_calibration(always, counts, PRIOR).max(axis=1) > np.log(20.0)).sum() > 14
-    assert (follow_change(always, counts, PRIOR, 20).log_e[:, -1] < np.log(20.0)).all()
+    assert (_evidence.follow_calibration(always, counts, PRIOR).max(axis=1) > np.log(20.0)).sum() > 14
+    assert (_evidence.follow_change(always, counts, PRIOR, 20).log_e[:, -1] < np.log(20.0)).all()
     later, score, y = simulate(5, 20, 60, 200, MAPS["slope"], lambda x: 0.8 * x - 0.5, 40)
-    log_e = follow_change(later, count(later, score, y), PRIOR, 20).log_e
+    log_e = _evidence.follow_change(later, count(later, score, y), PRIOR, 20).log_e
     assert (log_e[:, 39] < np.log(20.0)).all()
     assert (log_e[:, -1] > np.log(20.0)).all()
 
 
 def to_stream(alternatives, counts, run, baseline=10):
     days = range(counts.rows.shape[1])
-    sums = [PeriodSums(Counts(*(one[run, t] for one in counts)), int(counts.rows[run, t].sum()), 0.0) for t in days]
-    return Stream(alternatives, StartPrior(1 / 30), baseline, tuple(sums))
+    sums = [
+        _periods.PeriodSums(_evidence.Counts(*(one[run, t] for one in counts)), int(counts.rows[run, t].sum()), 0.0)
+        for t in days
+    ]
+    return _stream.Stream(alternatives, _evidence.StartPrior(1 / 30), baseline, tuple(sums))
 
 
 @pytest.mark.parametrize("name", ["calibrated", "slope"])
@@ -374,14 +363,14 @@ def test_bounds_of_the_reliability_hold_at_every_look(name):
 
 def test_bounds_of_one_bin_against_a_grid():
     # all moves whose likelihood is at least that of the mixture, times alpha
-    alternatives = Alternatives.of(np.full(20, 0.3))
+    alternatives = _alternatives.Alternatives.of(np.full(20, 0.3))
     loss, need = get_loss("log"), 3.0
-    counts = Counts(*(np.array([value]) for value in (400.0, 160.0, 120.0, 36.0)))
+    counts = _evidence.Counts(*(np.array([value]) for value in (400.0, 160.0, 120.0, 36.0)))
     moves = np.linspace(-3.0, 3.0, 60_001)
     kept = 160.0 * moves - 400.0 * np.log1p(0.3 * np.expm1(moves)) >= need
     moved = expit(logit(0.3) + moves[kept])
     cost = loss.divergence(np.full(moved.size, 0.3), moved)
-    low, high = bound_reliability(counts, need, loss.divergence)
+    low, high = _bounds.bound_reliability(counts, need, loss.divergence)
     assert low == pytest.approx(cost.min(), rel=0.02)
     assert high == pytest.approx(cost.max(), rel=0.02)
     assert low <= cost.min() * (1.0 + 1e-9)
@@ -417,13 +406,13 @@ def test_lines_and_parts_of_an_alarm():
         assert (expected <= line.high).all()
         assert (line.high - line.low < 0.6).all()
         assert (line.low[1] < line.high[1] < 0.0) or abs(line.value[1] - expected[1]) < 0.1
-        change, parts = split_change(stream, 40, loss)
+        change, parts = _alarm.split_change(stream, 40, loss)
         assert sum(parts) == pytest.approx(change, abs=1e-12)
         truth = loss.divergence(before, after).mean(), (loss.entropy(after) - loss.entropy(before)).mean()
         assert parts[1] == pytest.approx(truth[0], abs=0.006)
         assert parts[2] == pytest.approx(truth[1], abs=0.02)
         assert parts[0] == pytest.approx(0.0, abs=0.02)
-        nothing = split_change(stream, 0, loss)
+        nothing = _alarm.split_change(stream, 0, loss)
         assert np.isnan(nothing[0])
 
 
@@ -444,22 +433,22 @@ ODD = {
 def test_odd_counts_give_finite_numbers(name, scores):
     rows, events = ODD[name]
     s = np.array(scores)
-    alternatives = Alternatives.of(s)
-    counts = Counts(rows, events, rows * s, rows * s * s)
+    alternatives = _alternatives.Alternatives.of(s)
+    counts = _evidence.Counts(rows, events, rows * s, rows * s * s)
     for log_e in (
-        follow_calibration(alternatives, counts, PRIOR),
-        follow_detector(alternatives, counts),
-        follow_change(alternatives, counts, PRIOR, 10).log_e,
-        follow_change(alternatives, counts, PRIOR, 100).log_e,
+        _evidence.follow_calibration(alternatives, counts, PRIOR),
+        _evidence.follow_detector(alternatives, counts),
+        _evidence.follow_change(alternatives, counts, PRIOR, 10).log_e,
+        _evidence.follow_change(alternatives, counts, PRIOR, 100).log_e,
     ):
         assert log_e.shape == (40,)
         assert np.isfinite(log_e).all()
-    stream = to_stream(alternatives, Counts(*(one[None] for one in counts)), 0)
+    stream = to_stream(alternatives, _evidence.Counts(*(one[None] for one in counts)), 0)
     for loss in ("log", "brier"):
         low, high = stream.bound(get_loss(loss), 0.05)
         assert 0.0 <= low <= high
     if name == "no rows at all":
-        np.testing.assert_allclose(follow_calibration(alternatives, counts, PRIOR), 0.0, atol=1e-12)
+        np.testing.assert_allclose(_evidence.follow_calibration(alternatives, counts, PRIOR), 0.0, atol=1e-12)
 
 
 def test_the_bounds_are_of_maps_that_reach_the_mixture():
@@ -467,24 +456,26 @@ def test_the_bounds_are_of_maps_that_reach_the_mixture():
     alternatives, score, y = simulate(8, 1, 40, 200, lambda x: x + 2.0 * ((x > 0.1) & (x < 0.3)))
     counts = count(alternatives, score, y)
     stream = to_stream(alternatives, counts, 0)
-    pooled = Counts(*(one[0] for one in counts)).pool()
+    pooled = _evidence.Counts(*(one[0] for one in counts)).pool()
     held = pooled.rows > 0.0
-    kept = Counts(*(one[held] for one in pooled))
-    best = bound_likelihood(kept, np.tile(np.linspace(-6.0, 6.0, 1201), (kept.rows.size, 1))).max(axis=1).sum()
-    simple = log_ratios(alternatives, counts.rows[0], counts.events[0], counts.rate[0]).sum(axis=0)
-    bins = move_bins(Counts(*(one[0] for one in counts))).sum(axis=0)
-    assert mix_everything(simple, bins, alternatives) <= best
+    kept = _evidence.Counts(*(one[held] for one in pooled))
+    best = _bounds.bound_likelihood(kept, np.tile(np.linspace(-6.0, 6.0, 1201), (kept.rows.size, 1))).max(axis=1).sum()
+    simple = _evidence.log_ratios(alternatives, counts.rows[0], counts.events[0], counts.rate[0]).sum(axis=0)
+    bins = _evidence.move_bins(_evidence.Counts(*(one[0] for one in counts))).sum(axis=0)
+    assert _evidence.mix_everything(simple, bins, alternatives) <= best
     low, high = stream.bound(get_loss("log"), 0.05)
     assert 0.0 < low < high
 
 
 def test_sums_of_logs():
     logs = np.array([[-1000.0, -1001.0], [2.0, -np.inf]])
-    np.testing.assert_allclose(sum_logs(logs), [-1000.0 + np.log1p(np.exp(-1.0)), 2.0])
+    np.testing.assert_allclose(_evidence.sum_logs(logs), [-1000.0 + np.log1p(np.exp(-1.0)), 2.0])
 
 
 def test_priors_of_starts_are_laws():
-    prior = StartPrior(0.05)
+    prior = _evidence.StartPrior(0.05)
     np.testing.assert_allclose(prior.each(2000).sum(), 1.0, atol=1e-12)
     assert prior.each(3) == pytest.approx([0.25, 0.75 * 0.05, 0.75 * 0.05 * 0.95])
-    assert Alternatives.of(np.linspace(0.01, 0.99, 500)).prior.sum() + TREES == pytest.approx(1.0)
+    assert _alternatives.Alternatives.of(
+        np.linspace(0.01, 0.99, 500)
+    ).prior.sum() + _alternatives.TREES == pytest.approx(1.0)

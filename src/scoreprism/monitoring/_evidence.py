@@ -249,7 +249,7 @@ def follow_change(alternatives: Alternatives, counts: Counts, prior: StartPrior,
     """
     periods = counts.rows.shape[-2]
     found = np.full(counts.rows.shape[:-1], -np.inf)
-    starts = StartPrior(prior.hazard, prior.hazard)
+    starts = StartPrior(prior.hazard, prior.hazard)  # nothing extra on the first one
     for length in _WINDOWS:
         step = max(1, length // _OVERLAP)
         begin = np.arange(baseline, periods - length + 1, step)
