@@ -156,6 +156,26 @@ def test_a_block_that_fails_ends_the_build(extensions, tmp_path):
     assert "ZeroDivisionError" in done.stderr
 
 
+def test_a_figure_of_an_example_is_saved_for_both_papers(extensions, tmp_path):
+    import matplotlib.pyplot as plt
+    import two_papers
+
+    plt.figure(figsize=(4, 3))
+    plt.plot([0, 1], color="#0072B2")
+    plt.title("A line")
+    target = tmp_path / "images" / "sphx_glr_plot_it_001.png"
+    target.parent.mkdir()
+    text = two_papers.scrape(None, {"image_path_iterator": iter([str(target)])}, {"src_dir": str(tmp_path)})
+    assert re.findall(r":class: (.*)", text) == ["only-light", "only-dark"]  # the theme hides one of the two
+    assert text.count(":alt: A line") == 2
+    pictures = {path.stem.partition("001")[2]: plt.imread(path) for path in target.parent.iterdir()}
+    sizes = {end: picture.shape[1::-1] for end, picture in pictures.items()}
+    assert sizes == {"": (400, 300), "_dark": (400, 300), "_2_00x": (800, 600), "_2_00x_dark": (800, 600)}
+    assert pictures[""][0, 0, :3] * 255 == pytest.approx([255, 255, 255])
+    assert pictures["_dark"][0, 0, :3] * 255 == pytest.approx([0x14, 0x18, 0x1E])  # the theme's dark page
+    assert plt.get_fignums() == []
+
+
 def test_what_is_wrong_with_a_site_is_found(tmp_path):
     (tmp_path / "good.html").write_text('<p id="here"><a href="#here">a</a><a href="https://elsewhere.test">b</a>')
     site = load(ROOT / ".ci" / "site.py")
@@ -217,6 +237,21 @@ def test_pages_are_accessible_ask_for_nothing_and_fit(site, scheme, width):
             violations = axe.Axe().run(page).response["violations"]
             assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == [], name
             page.close()
+        browser.close()
+
+
+@pytest.mark.slow
+def test_search_shows_pages(site):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no chromium on this machine")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.goto((site / "search.html").as_uri() + "?q=recalibration")
+        page.wait_for_selector("#search-results li a", timeout=30_000)
+        assert page.locator("#search-results li a").count() > 5
         browser.close()
 
 
