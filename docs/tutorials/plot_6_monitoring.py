@@ -126,7 +126,9 @@ def draw(frame):
         )
         top.semilogy(when, frame["e_calibration"])
         top.axhline(20, color="#D55E00", linewidth=1)
-        top.text(when[0], 26, "alarm", color="#D55E00")
+        top.annotate(
+            "alarm", (when[0], 20), (0, 4), textcoords="offset points"
+        )
         top.set_ylabel("evidence")
         bottom.fill_between(when, low, high, alpha=0.3)
         bottom.set_ylim(0, 0.02)

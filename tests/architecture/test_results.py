@@ -16,7 +16,6 @@ from polars.testing import assert_frame_equal
 
 import scoreprism
 from scoreprism import curves, ensembles, inference, metrics, references, scale
-from scoreprism._document.result import find_decimals
 from scoreprism.exceptions import UnavailableError
 
 #: What public functions return that is no result: tools, rows, files.
@@ -202,8 +201,16 @@ def test_a_report_of_an_infinite_loss_has_a_row_at_the_floor_and_draws_it():
     plt.close("all")
 
 
-def test_a_standard_error_that_is_rounding_does_not_ask_for_decimals():
-    """Five decimals, more for small errors (two digits of 2e-7 need eight); 1e-17 beside 0.01 is no error."""
-    assert find_decimals({"std_error": [0.01, 0.002]}) == 5
-    assert find_decimals({"std_error": [0.01, 2e-7]}) == 8
-    assert find_decimals({"std_error": [0.01, 1e-17]}) == 5
+def test_a_difference_that_is_rounding_does_not_ask_for_decimals():
+    """The laws C of both models are equal up to the last bit, so that the refinement differs by 1e-17; five decimals are enough."""
+    rng = np.random.default_rng(0)
+    c = rng.uniform(0.1, 0.9, 200)
+    y = (rng.random(200) < c).astype(int)
+    good, bad = (
+        scoreprism.Chain(y, [scoreprism.Level("S", s), scoreprism.Level("C", law)]).decompose("brier")
+        for s, law in ((c**1.1, c), (c**2, np.nextafter(c, 1)))
+    )
+    difference = bad.minus(good)
+    assert 0 < difference.std_error["refinement"] < 1e-15
+    numbers = [cell for line in repr(difference).splitlines()[3:5] for cell in line.split()[1:3]]
+    assert [len(number.split(".")[1]) for number in numbers] == [5] * 4
