@@ -39,8 +39,6 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 suppress_warnings = [
     "config.cache",  # a function and a class in sphinx_gallery_conf
 ]
-if not (HERE / "monitoring.md").exists():  # written elsewhere at the time of this line
-    suppress_warnings.append("toc.not_readable")
 nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!scoreprism).*")]  # names of other libraries, which this site does not hold
 

@@ -106,44 +106,17 @@ for day in year[seen:]:
         break
 
 # %%
-# ``to_frame`` has a line for each day. Here is the evidence, and below
-# it the bounds of the reliability, the log loss that miscalibration
-# costs on average of all rows so far. The bounds, too, hold on all days
-# at once.
+# ``plot`` draws the evidence day by day, and beside it the bounds of the
+# reliability: the log loss that miscalibration costs on average of all
+# rows so far. The bounds, too, hold on all days at once. ``to_frame``
+# has the numbers.
 
-import matplotlib.pyplot as plt
-
-from scoreprism.displays import house_style
-
-
-def draw(frame):
-    """Evidence, and bounds of the reliability, day by day."""
-    when = [dt.date.fromisoformat(period) for period in frame["period"]]
-    low, high = frame["reliability_low"], frame["reliability_high"]
-    with house_style():
-        _, (top, bottom) = plt.subplots(
-            2, figsize=(7, 4.6), sharex=True, layout="constrained"
-        )
-        top.semilogy(when, frame["e_calibration"])
-        top.axhline(20, color="#D55E00", linewidth=1)
-        top.annotate(
-            "alarm", (when[0], 20), (0, 4), textcoords="offset points"
-        )
-        top.set_ylabel("evidence")
-        bottom.fill_between(when, low, high, alpha=0.3)
-        bottom.set_ylim(0, 0.02)
-        bottom.set_ylabel("reliability")
-        if when[0] < NEW_CHANNEL:
-            for ax in (top, bottom):
-                ax.axvline(NEW_CHANNEL, color="#7D848D", lw=1, ls=":")
-
-
-draw(monitor.to_frame())
+display = monitor.plot(panels=["evidence", "reliability"])
 
 # %%
 # In the calm months the evidence wanders below 1, where that of a
-# calibrated score usually is. After the dotted line it rises by orders
-# of magnitude. The bounds of the reliability are wide in January, when
+# calibrated score usually is. After the change it rises by orders of
+# magnitude. The bounds of the reliability are wide in January, when
 # there are few rows, and narrow later.
 
 alarm = monitor.alarm
@@ -182,7 +155,7 @@ for day in year[year.index(END_OF_SEPTEMBER) + 1 :]:
     score, region, default = score_applicants(day)
     score = platt.calibrate(score)
     monitor.update(default, score, period=day, segments=region)
-draw(monitor.to_frame())
+display = monitor.plot(panels=["evidence", "reliability"])
 
 # %%
 # Was it right to wait until the end of September? A map that is fitted
@@ -208,7 +181,8 @@ print(f"after recalibration: {after}, reliability ≤ {bounds.high:.4f}")
 # new channel was the cause. It gives the date, and people must find out
 # the rest.
 #
-# In production the monitor is kept from day to day, and each day's job
-# adds one period. In the place of rows it takes the sums of
-# ``scoreprism.scale.aggregate``, so that the rows can stay where they
-# are.
+# In production the monitor is kept in a file, and each day's job adds
+# one period: ``CalibrationMonitor.open("state.json")`` in Python, or
+# ``scoreprism monitor state.json --add FILE`` from cron. In the place of
+# rows it takes the sums of ``scoreprism.scale.aggregate``, so that the
+# rows can stay where they are.
