@@ -106,7 +106,7 @@ for day in year[seen:]:
         break
 
 # %%
-# ``plot`` draws the evidence day by day, and beside it the bounds of the
+# ``plot`` draws the evidence day by day, and the bounds of the
 # reliability: the log loss that miscalibration costs on average of all
 # rows so far. The bounds, too, hold on all days at once. ``to_frame``
 # has the numbers.
@@ -183,6 +183,6 @@ print(f"after recalibration: {after}, reliability ≤ {bounds.high:.4f}")
 #
 # In production the monitor is kept in a file, and each day's job adds
 # one period: ``CalibrationMonitor.open("state.json")`` in Python, or
-# ``scoreprism monitor state.json --add FILE`` from cron. In the place of
-# rows it takes the sums of ``scoreprism.scale.aggregate``, so that the
-# rows can stay where they are.
+# ``scoreprism monitor state.json --add FILE`` from cron. In the place
+# of rows it takes the sums of ``scoreprism.scale.aggregate``, so that
+# the rows can stay where they are.
