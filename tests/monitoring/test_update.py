@@ -227,6 +227,18 @@ def test_a_group_is_one_factor():
     assert_same(monitor, wanted)
 
 
+def test_a_group_with_frequencies_is_one_factor():
+    """A row of frequency three is three rows of its group: by writing them three times."""
+    monitor, wanted = CalibrationMonitor(weights="frequency"), CalibrationMonitor()
+    for day in DAYS[:10]:
+        y, p = day["y"].to_numpy(), day["p"].to_numpy()
+        groups, often = np.arange(ROWS) // 2, np.arange(ROWS) % 3 + 1
+        monitor.update(y, p, groups=groups, sample_weight=often, period=day["day"][0])
+        outcome, score, group = (np.repeat(one, often) for one in (y, p, groups))
+        wanted.update(outcome, score, groups=group, period=day["day"][0])
+    assert_same(monitor, wanted)
+
+
 @pytest.mark.parametrize(
     ("weights", "w", "said"),
     [

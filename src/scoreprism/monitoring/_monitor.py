@@ -500,8 +500,8 @@ class CalibrationMonitor(Result):
         Returns
         -------
         Interval
-            Of the mean reliability, where the calibration curve is the same in all periods and varies slowly within a
-            32nd of the rows.
+            Of the mean reliability, where the calibration curve is the same in all periods and moves the log-odds of
+            a bin, a 64th of the rows, by one amount.
         """
         _, stream = self._find_streams(segment)[0]
         low, high = stream.bound(get_loss(self.settings.loss), self.settings.alpha, 0, until)
