@@ -510,8 +510,9 @@ def test_bad_input_is_refused(scores, y, text):
 def test_logits_that_were_not_declared():
     with pytest.raises(InputError) as error:
         PlattCalibrator().fit([-2.0, 0.4, 3.0], [0, 1, 1])
-    assert str(error.value).endswith(
-        'apply scipy.special.expit (softmax for several classes) first. Or declare them with kind="logit".'
+    assert str(error.value) == (
+        "scores must hold probabilities between 0 and 1; got -2.0 in row 0 (2 of 3 rows outside). "
+        'If these are logits, declare them with kind="logit".'
     )
 
 

@@ -378,7 +378,7 @@ def _steady(text: str) -> str:
     text = re.sub(r"<svg.*?</svg>", "<svg/>", text, flags=re.DOTALL)
     text = re.sub(r"\b[0-9a-f]{64}\b", "DIGEST", text)
     text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?", "TIME", text)
-    return re.sub(r"\b\d+\.\d+\.\d+\b", "VERSION", text)
+    return re.sub(r"\b\d+\.\d+\.\d+(\.dev\d+)?\b", "VERSION", text)
 
 
 def _report(features: bool = False, **options: Any) -> Any:

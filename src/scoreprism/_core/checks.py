@@ -211,7 +211,7 @@ def _as_real(value: ArrayLike, name: str) -> FloatArray:
             array.dtype.kind, f"dtype {array.dtype}"
         )
         refuse(f"{mark(name)} must hold real numbers", what, "Convert with .astype(float) if these are numbers.")
-    return np.asarray(array, dtype=np.float64)
+    return np.asarray(array, dtype=np.float64, order="C")  # sums of rows depend on the layout, in the last bit
 
 
 def _require_finite(numbers: FloatArray, name: str) -> None:

@@ -92,7 +92,7 @@ class MonitorDisplay(ResultDisplay[CalibrationMonitor]):
     >>> rng, monitor = np.random.default_rng(0), CalibrationMonitor()
     >>> for day in range(5):
     ...     p = rng.beta(2, 5, 200)
-    ...     monitor.update(rng.random(200) < p, p, period=day)
+    ...     _ = monitor.update(rng.random(200) < p, p, period=day)
     >>> [ax.get_title("left") for ax in monitor.plot().axes_]
     ['evidence E', 'reliability (log loss)', 'event rate and mean score', 'rows']
     """

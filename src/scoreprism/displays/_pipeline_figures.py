@@ -29,6 +29,8 @@ from scoreprism.pipelines import PairedComparison, PairedLine, PipelineBootstrap
 
 #: Height of a ridge, as a share of its row.
 _RIDGE = 0.62
+#: The part of the axes that the numbers beside the rows may take.
+_WORDS_SHARE = 0.6
 
 
 class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
@@ -132,7 +134,11 @@ class PipelineBootstrapDisplay(ResultDisplay[PipelineBootstrap]):
         low, high = axes.get_xlim()
         digits = _count_digits(high - low)
         words = [write_known(self.result.terms[name], known[name].low, known[name].high, digits) for name in names]
-        share = min((0.2 + 0.066 * max(map(len, words))) / inches(axes)[0], 0.6)
+        share = (0.2 + 0.066 * max(map(len, words))) / inches(axes)[0]
+        if share > _WORDS_SHARE:  # an estimate below 0 stands on a line of its own
+            words = [text.replace("; ", ";\n") for text in words]
+            longest = max(len(line) for text in words for line in text.split("\n"))
+            share = min((0.2 + 0.066 * longest) / inches(axes)[0], _WORDS_SHARE)
         right = (high - share * low) / (1.0 - share)
         for row, (name, text) in enumerate(zip(names, words, strict=True)):
             style = {"va": "center", "fontsize": 8, "color": inks.ink}
