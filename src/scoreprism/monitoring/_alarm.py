@@ -46,6 +46,22 @@ class Alarm(Record):
         so from the start.
     rows : int
         Rows since then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.monitoring import CalibrationMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = CalibrationMonitor()
+    >>> for day in range(1, 61):                                      # from day 31 on, a fifth of the events is missing
+    ...     score = rng.beta(2, 5, 500)
+    ...     happens = rng.random(500) < (score if day <= 30 else 0.8 * score)
+    ...     monitor = monitor.update(happens, score, period=day)
+    >>> alarm = monitor.alarm
+    >>> alarm.period, alarm.direction
+    (33, 'too high')
+    >>> alarm.since_first, alarm.since, alarm.since_last
+    (28, 32, 32)
     """
 
     process: str

@@ -148,7 +148,7 @@ def read_rows(sample: Sample, loss: ProperLoss, weights: str | None) -> dict[Str
     weight = _parse_weights(sample, weights)
     rows = weight if weights == "frequency" else np.ones(sample.n)
     if sample.groups is not None:
-        # the geometric mean of the ratios of dependent rows has a mean of at most 1 (Hölder); a frequency counts its rows
+        # the geometric mean of the ratios of dependent rows has a mean of at most 1 (Hölder); frequencies count
         weight = weight / np.bincount(sample.groups, rows)[sample.groups]
     losses = loss.evaluate(_keep_inside(sample.prediction), sample.y)
     segments = _name_segments(sample)

@@ -53,6 +53,13 @@ class MonitoringPlan(Result):
         not ring up to the horizon.
     sizes : dict of str to float
         Shift of the log-odds, or factor of their distances from the mean.
+
+    Examples
+    --------
+    >>> from scoreprism.monitoring import plan_monitoring
+    >>> plan = plan_monitoring(500, 0.1, 0.01, calm=20, n_runs=5)
+    >>> sorted(plan.delays)
+    ['too bold', 'too high', 'too low', 'too timid']
     """
 
     rows: int
