@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.interpolate import BSpline, CubicSpline
 from scipy.optimize import isotonic_regression, minimize, minimize_scalar
-from scipy.special import expit, logit
+from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -35,6 +35,7 @@ from scoreprism.calibrators import (
     PolynomialCalibrator,
     SelectedCalibrator,
     SplineCalibrator,
+    StructuredMatrixCalibrator,
     TemperatureCalibrator,
     VectorScalingCalibrator,
     VennAbersCalibrator,
@@ -826,6 +827,48 @@ def test_maps_of_many_weights_reach_their_minimum(calibrator, k):
     np.testing.assert_allclose(error.sum(axis=0) + calibrator.ridge * fitted.intercepts_, 0, atol=1500 * 1e-6)
 
 
+def test_structured_matrix_scaling_equals_an_independent_optimiser():
+    """The objective of Berta et al. (2026), written out: a temperature first, then a matrix near the identity."""
+    p, y = three_classes(800)
+    z = np.log(p) - np.log(p).mean(axis=1, keepdims=True)
+    k, n = 3, len(y)
+
+    def mean_loss(eta):
+        return float((logsumexp(eta, axis=1) - eta[np.arange(n), y]).mean())
+
+    sharpness = minimize_scalar(lambda b: mean_loss(b * z), bounds=(0.01, 10), options={"xatol": 1e-12}).x
+    off = ~np.eye(k, dtype=bool)
+
+    def objective(theta):
+        delta, b = theta[: k * k].reshape(k, k), theta[k * k :]
+        ridges = k * (delta.diagonal() ** 2).sum() + k * (k - 1) * (delta[off] ** 2).sum() + k * (b**2).sum()
+        return mean_loss(sharpness * (z + z @ delta.T) + b) + ridges / n
+
+    found = minimize(objective, np.zeros(k * k + k), method="BFGS", options={"gtol": 1e-8}).x
+    expected = softmax(sharpness * (z + z @ found[: k * k].reshape(k, k).T) + found[k * k :], axis=1)
+    np.testing.assert_allclose(StructuredMatrixCalibrator().fit(p, y).predict_proba(p), expected, atol=1e-5)
+
+
+def test_structured_matrix_scaling_of_many_classes_reaches_its_minimum():
+    """More than 700 weights: the slope of the documented objective, written out, is zero."""
+    k, n = 40, 3000
+    rng = np.random.default_rng(0)
+    logits = 1.5 * rng.normal(size=(n, k))
+    y = (0.7 * logits + 0.3 * np.roll(logits, 1, axis=1) + rng.gumbel(size=(n, k))).argmax(axis=1)
+    y[:k] = np.arange(k)  # every class occurs
+    fitted = StructuredMatrixCalibrator(kind="logit", ridge=0.5).fit(logits, y)
+    t = TemperatureCalibrator(kind="logit").fit(logits, y).temperature_
+    z = log_softmax(logits, axis=1)
+    z -= z.mean(axis=1, keepdims=True)
+    error = softmax(z @ fitted.weights_ + fitted.intercepts_, axis=1) - np.eye(k)[y]
+    ridges = np.where(np.eye(k, dtype=bool), k, k * (k - 1)) * t**2  # 2·ridge, of one half
+    np.testing.assert_allclose(z.T @ error + ridges * (fitted.weights_ - np.eye(k) / t), 0, atol=n * 2e-5)
+    np.testing.assert_allclose(error.sum(axis=0) + k * fitted.intercepts_, 0, atol=n * 2e-6)
+    confused = fitted.weights_[np.arange(-1, k - 1), np.arange(k)]
+    unrelated = fitted.weights_[np.arange(-2, k - 2), np.arange(k)]
+    assert confused.mean() - unrelated.mean() > 10 * unrelated.std() / k**0.5  # it finds who is confused with whom
+
+
 def test_vector_scaling_of_two_classes_is_platt():
     s, y = sample(2000)
     ours = VectorScalingCalibrator(ridge=1e-8).fit(np.column_stack([1 - s, s]), y)
@@ -908,7 +951,13 @@ def test_candidates_by_order(order, two, three):
 
 def test_many_classes_leave_out_maps_with_too_many_weights():
     chooser = SelectedCalibrator(order="any")
-    assert [len(chooser.named_candidates(k)) for k in (8, 9, 20, 21)] == [5, 4, 4, 3]
+    assert [len(chooser.named_candidates(k)) for k in (8, 9, 20, 21, 256, 257)] == [5, 4, 4, 4, 4, 3]
+
+
+def test_a_matrix_of_many_classes_is_tried_where_rows_are_a_quarter_of_its_weights():
+    chooser = SelectedCalibrator(order="any")
+    assert "structured-matrix" in chooser.named_candidates(100, n=2500)
+    assert "structured-matrix" not in chooser.named_candidates(100, n=2499)
 
 
 def test_a_bad_order_and_candidates_that_may_reverse_it_are_refused():

@@ -9,12 +9,19 @@ from scoreprism.calibrators import (
     IsotonicCalibrator,
     MatrixScalingCalibrator,
     SelectedCalibrator,
+    StructuredMatrixCalibrator,
     TemperatureCalibrator,
     VectorScalingCalibrator,
 )
 from scoreprism.exceptions import InputError
 
-MAPS = (TemperatureCalibrator, VectorScalingCalibrator, MatrixScalingCalibrator, DirichletCalibrator)
+MAPS = (
+    TemperatureCalibrator,
+    VectorScalingCalibrator,
+    MatrixScalingCalibrator,
+    StructuredMatrixCalibrator,
+    DirichletCalibrator,
+)
 
 
 def draw(k=4, n=800):

@@ -35,7 +35,7 @@ logits = hidden @ network.coefs_[1] + network.intercepts_[1]
 fit, test = slice(None, None, 2), slice(1, None, 2)
 
 names = ["identity", "temperature", "vector-scaling", "matrix-scaling"]
-names += ["dirichlet", "polynomial", "one-vs-rest"]
+names += ["structured-matrix", "dirichlet", "polynomial", "one-vs-rest"]
 losses = {}
 for name in names:
     calibrator = get_calibrator(name, kind="logit").fit(logits[fit], y[fit])
@@ -57,7 +57,7 @@ with house_style():
     ax.invert_yaxis()
 
 # %%
-# A single temperature removes much of what can be removed. Matrix scaling and
-# the polynomial map mix the classes and go further: the last layer was trained
-# too briefly, and they make up for some of that. Dirichlet calibration, whose
-# ridge is weak by default, fits noise instead.
+# A single temperature removes much of what can be removed. Matrix scaling,
+# structured or not, and the polynomial map mix the classes and go further: the
+# last layer was trained too briefly, and they make up for some of that.
+# Dirichlet calibration, whose ridge is weak by default, fits noise instead.

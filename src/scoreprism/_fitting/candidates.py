@@ -485,6 +485,8 @@ MANY_CLASSES = 20
 _ROWS_OF_CLASS = 200
 #: Rows by which candidates are judged to have learned noise.
 _JUDGED = 8192
+#: How often a fit reads each number, about.
+_READ = 10
 
 
 @dataclass(frozen=True)
@@ -508,7 +510,7 @@ class _BlockCandidates(Candidates):
             fitted: list[ModelLaws] = []
             for learner in track(shared, len(shared), "maps"):
                 parts = [rows.part(train) for train in plan.trains]
-                work = scores.values.size if isinstance(scores.values, np.ndarray) else 0
+                work = _READ * scores.values.size if isinstance(scores.values, np.ndarray) else 0
                 maps = tuple(map_threads(learner.fit, parts, work))
                 fitted.append(keep_small(FittedMaps(scores, maps), tables))
             if refinements:

@@ -123,7 +123,7 @@ class ChainFit:
             _require_two_classes(rows)
         seed = int(parse_random_state(random_state).integers(2**62))
         findings = (*sample.findings.get(name, ()), *(() if split is None else _inspect_split(split, rows)))
-        maps, learner = parse_calibrator(calibrator, rows.k), parse_reference(reference)
+        maps, learner = parse_calibrator(calibrator, rows.k, rows.codes.size), parse_reference(reference)
         own = isinstance(learner, StackedReference)
         n_repeats = (REPEATS if own else 1) if repeats is None else parse_count(repeats, "repeats", 1)
         count = n_repeats if blocks else 1

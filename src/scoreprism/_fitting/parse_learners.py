@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from scoreprism.calibrators import (
     PlattCalibrator,
     PolynomialCalibrator,
     SelectedCalibrator,
+    StructuredMatrixCalibrator,
     TemperatureCalibrator,
     TreeCalibrator,
     VectorScalingCalibrator,
@@ -173,6 +175,7 @@ DIAGNOSIS: dict[bool, tuple[Calibrator, ...]] = {
         TemperatureCalibrator(),
         VectorScalingCalibrator(),
         MatrixScalingCalibrator(),
+        StructuredMatrixCalibrator(),
         PolynomialCalibrator(),
     ),
 }
@@ -182,14 +185,14 @@ DIAGNOSIS: dict[bool, tuple[Calibrator, ...]] = {
 AUTOMATIC = ("auto", "flexible")
 
 
-def parse_calibrator(calibrator: object, k: int) -> list[MapLearner]:
-    """Candidates for Ĉ: those of diagnosis by default, those of an explicit chooser, or one map of the user."""
+def parse_calibrator(calibrator: object, k: int, n: int = sys.maxsize) -> list[MapLearner]:
+    """Candidates for Ĉ of k classes: those of diagnosis that n rows support, of a chooser, or one map of the user."""
     automatic = isinstance(calibrator, str) and calibrator in AUTOMATIC
     if automatic:
-        chosen = [one for one in DIAGNOSIS[k == 2] if k <= one.most_classes]
+        chosen = [one for one in DIAGNOSIS[k == 2] if one._is_tried(k, n)]
     elif isinstance(calibrator, SelectedCalibrator) or (isinstance(calibrator, str) and calibrator == "selected"):
         chooser = calibrator if isinstance(calibrator, SelectedCalibrator) else SelectedCalibrator()
-        chosen = [one._parse_parameters() for one in chooser.named_candidates(k).values()]
+        chosen = [one._parse_parameters() for one in chooser.named_candidates(k, n=n).values()]
         if isinstance(chooser.candidates, str) and chooser.candidates == "auto":
             chosen = [one for one in chosen if one.name != "identity"]  # for deployment only
     elif isinstance(calibrator, str):

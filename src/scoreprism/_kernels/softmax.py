@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.arrays import is_foreign, like, namespace, to_host
+from scoreprism._core.arrays import like, namespace, to_host
 from scoreprism._core.numerics import TINY, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, one_hot_like, pick
 from scoreprism._core.workers import limit_threads
@@ -19,8 +18,6 @@ from scoreprism._core.workers import limit_threads
 _DENSE, _FEW = 700, 150
 #: Products of pairs of weights and rows up to which a slope and a constant for each class are few as well.
 _FEW_PRODUCTS = 10**10
-#: Multiplications of one pass over the data from which threads gain more than they cost.
-_WORTH_THREADS = 10**8
 #: A slope (of the mean loss) below this is a minimum; and in single precision.
 _FLAT, _FLAT_SINGLE = 1e-11, 1e-6
 #: Newton steps at most; and steps with the curvature of another fit, before its own is computed.
@@ -39,8 +36,9 @@ class SoftmaxProblem:
     """
     The mean of ``−log softmax(design · θ + offset)_y`` and ``½ Σ ridge·(θ − start)² / Σw``, over θ of shape (p, K).
 
-    With `diagonal`, class k sees column k and a constant only, and θ has the shape (2, K). Rows are visited in blocks
-    that fit the cache, with classes along the first axis: numpy sums a few long lines faster than many short ones.
+    With `diagonal`, class k sees column k and a constant only, and θ has the shape (2, K). A problem `is_stiff` where
+    the ridge outweighs what two weights have in common. Rows are visited in blocks that fit the cache, with classes
+    along the first axis: numpy sums a few long lines faster than many short ones.
     """
 
     design: Any  # (n, p): an array, or columns that are computed by blocks (`ScoreFeatures`)
@@ -50,6 +48,7 @@ class SoftmaxProblem:
     ridge: FloatArray
     diagonal: bool = False
     offset: FloatArray | None = None
+    is_stiff: bool = False
 
     @cached_property
     def mass(self) -> FloatArray:
@@ -66,14 +65,6 @@ class SoftmaxProblem:
         """Whether sums over a block are taken in single precision, which cannot meet the minimum as tightly."""
         scores = getattr(self.design, "scores", None)
         return scores is not None and bool(scores.is_single)
-
-    def limit(self) -> AbstractContextManager[None]:
-        """One thread where more would cost more than they gain; a device does the products of its arrays."""
-        scores = getattr(self.design, "scores", None)
-        size = int(self.design.size) * (1 if self.diagonal else self.start.shape[1])
-        is_small = size < _WORTH_THREADS or (scores is not None and is_foreign(scores.place))
-        # OpenBLAS wakes all its threads for small systems too (scipy issue 22438)
-        return limit_threads() if is_small else nullcontext()
 
     def _visit(self, theta: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray, float]]:
         """Block by block: its rows, its design and its probabilities, both transposed, and its summed loss."""
@@ -121,7 +112,7 @@ class SoftmaxProblem:
 
     def find_least(self, theta: FloatArray) -> float:
         """The smallest probability of any class in any row."""
-        with self.limit():
+        with limit_threads():
             return min(float(law.min()) for _, _, law, _ in self._visit(theta))
 
     def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
@@ -163,6 +154,13 @@ class SoftmaxProblem:
         coupled[np.diag_indices(p * k)] += self.ridge.ravel()
         return coupled / self.total
 
+    def weight_curvature(self, theta: FloatArray) -> FloatArray:
+        """The diagonal of `curvature`, at most a little more than it is there, in the shape of θ."""
+        own = np.zeros(self.start.shape)
+        for rows, x, law, _ in self._visit(theta):
+            own += to_host((x * x) @ (law * like(self.mass[rows], law, law.dtype)).T)
+        return (own + self.ridge) / self.total
+
     def class_curvature(self, theta: FloatArray) -> FloatArray:
         """The blocks of `curvature` that belong to one class, (K, p, p): each at least what it is there."""
         own = self._own_curvature(theta)
@@ -199,7 +197,7 @@ def fit_softmax(problem: SoftmaxProblem, near: SoftmaxFit | None = None, *, tigh
     is_dense = size <= (_DENSE if tight else _FEW)
     if problem.diagonal and tight and size**2 * problem.codes.size <= _FEW_PRODUCTS:
         is_dense = True
-    with problem.limit():
+    with limit_threads():  # products of a block are too small for more; OpenBLAS wakes all of them (scipy issue 22438)
         if is_dense:
             return _descend_newton(problem, near)
         return SoftmaxFit(_descend_scaled(problem, problem.start if near is None else near.theta, tight=tight))
@@ -257,27 +255,43 @@ def _solve(factor: Any, values: FloatArray) -> FloatArray:
 
 
 def _descend_scaled(problem: SoftmaxProblem, theta: FloatArray, *, tight: bool) -> FloatArray:
-    """L-BFGS in coordinates in which the curvature of each class is one: many weights."""
+    """L-BFGS in coordinates in which the curvature of each class, or of each weight, is about one: many weights."""
     from scipy.optimize import minimize
 
+    options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
+    if problem.is_single or problem.is_stiff:  # there a slope of 1e-6 is a loss of 1e-12 above the minimum
+        options |= {"ftol": 1e-10, "gtol": _FLAT_SINGLE}
+    if not tight:
+        options |= {"maxiter": 200, "ftol": 1e-9, "gtol": 1e-5}
+    move, turn = (_scale_weights if problem.is_stiff else _scale_classes)(problem, theta)
+
+    def evaluate(flat: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = problem.evaluate(theta + move(flat))
+        return value, turn(slope)
+
+    found = minimize(evaluate, np.zeros(theta.size), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(theta + move(found.x))
+
+
+#: How far weights move for a step in scaled coordinates, and the slope in them for a slope in weights.
+_Scaling = tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]
+
+
+def _scale_classes(problem: SoftmaxProblem, theta: FloatArray) -> _Scaling:
+    """Coordinates in which the curvature of each class is one."""
     curvature = problem.class_curvature(theta)
     weights = np.arange(curvature.shape[1])
     # classes of few rows may have no curvature to speak of; the coordinates need not be exact
     curvature[:, weights, weights] += 1e-10 * curvature[:, weights, weights].max(axis=1, keepdims=True) + TINY
-    root = np.linalg.cholesky(curvature)  # (K, p, p)
-    back = np.linalg.inv(root)
+    back = np.linalg.inv(np.linalg.cholesky(curvature))  # (K, p, p)
+    lines = back.shape[:2]
+    return (
+        lambda flat: np.asarray(np.matmul(flat.reshape(lines)[:, None, :], back)[:, 0].T),
+        lambda slope: np.matmul(back, slope.T[:, :, None]).ravel(),
+    )
 
-    def place(flat: FloatArray) -> FloatArray:
-        return np.asarray(theta + np.einsum("kqp,kq->pk", back, flat.reshape(root.shape[:2])))
 
-    def evaluate(flat: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = problem.evaluate(place(flat))
-        return value, np.einsum("kqp,pk->kq", back, slope).ravel()
-
-    options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
-    if problem.is_single:
-        options |= {"ftol": 1e-10, "gtol": _FLAT_SINGLE}
-    if not tight:
-        options |= {"maxiter": 200, "ftol": 1e-9, "gtol": 1e-5}
-    found = minimize(evaluate, np.zeros(theta.size), jac=True, method="L-BFGS-B", options=options)
-    return place(found.x)
+def _scale_weights(problem: SoftmaxProblem, theta: FloatArray) -> _Scaling:
+    """Coordinates in which the curvature of each weight is one."""
+    scale = 1.0 / np.sqrt(problem.weight_curvature(theta))
+    return lambda flat: scale * flat.reshape(scale.shape), lambda slope: (scale * slope).ravel()

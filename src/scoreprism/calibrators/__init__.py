@@ -22,6 +22,7 @@ from scoreprism.calibrators._softmax_maps import (
     MatrixScalingCalibrator,
     OneVsRestCalibrator,
     PolynomialCalibrator,
+    StructuredMatrixCalibrator,
     VectorScalingCalibrator,
 )
 from scoreprism.calibrators._splines import MonotoneSplineCalibrator, NaturalSplineCalibrator, SplineCalibrator
@@ -48,6 +49,7 @@ __all__ = [
     "RecalibratedClassifier",
     "SelectedCalibrator",
     "SplineCalibrator",
+    "StructuredMatrixCalibrator",
     "TemperatureCalibrator",
     "TreeCalibrator",
     "VectorScalingCalibrator",
@@ -75,6 +77,7 @@ CALIBRATORS.update(
         VennAbersCalibrator,
         VectorScalingCalibrator,
         MatrixScalingCalibrator,
+        StructuredMatrixCalibrator,
         DirichletCalibrator,
         PolynomialCalibrator,
         OneVsRestCalibrator,

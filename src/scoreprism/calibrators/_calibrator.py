@@ -156,6 +156,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     multiclass: ClassVar[bool] = False
     #: Most classes for which a fit is worth trying: a weight for every pair of classes is too many for more.
     most_classes: ClassVar[int] = sys.maxsize
+    #: Fewest classes for which it is tried beside others: for less, another map does the same or more.
+    fewest_classes: ClassVar[int] = 2
+    #: Rows for each pair of classes below which it is not tried beside others.
+    rows_per_pair: ClassVar[float] = 0.0
     #: Whether scores of several classes are read by blocks, in any array library, on any device.
     reads_blocks: ClassVar[bool] = False
     #: Fitted attributes beside the map that a file keeps.
@@ -169,6 +173,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     map_: Map
     reduction_: Reduction | None
     provenance_: Provenance | None
+
+    @classmethod
+    def _is_tried(cls, k: int, n: int) -> bool:
+        """Whether a fit to n rows of k classes is worth trying beside others."""
+        return cls.fewest_classes <= k <= cls.most_classes and n >= cls.rows_per_pair * k * k
 
     @abstractmethod
     def _fit(self, data: FitRows) -> Map:

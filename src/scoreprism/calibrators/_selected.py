@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
@@ -29,7 +30,12 @@ from scoreprism.calibrators._parametric import (
     PlattCalibrator,
     TemperatureCalibrator,
 )
-from scoreprism.calibrators._softmax_maps import MatrixScalingCalibrator, PolynomialCalibrator, VectorScalingCalibrator
+from scoreprism.calibrators._softmax_maps import (
+    MatrixScalingCalibrator,
+    PolynomialCalibrator,
+    StructuredMatrixCalibrator,
+    VectorScalingCalibrator,
+)
 from scoreprism.calibrators._splines import MonotoneSplineCalibrator, NaturalSplineCalibrator
 from scoreprism.calibrators._stepwise import IsotonicCalibrator
 from scoreprism.losses import ProperLoss, get_loss
@@ -59,6 +65,7 @@ _CANDIDATES: dict[str, dict[bool, tuple[Calibrator, ...]]] = {
             TemperatureCalibrator(),
             VectorScalingCalibrator(),
             MatrixScalingCalibrator(),
+            StructuredMatrixCalibrator(),
             PolynomialCalibrator(),
         ),
     },
@@ -236,14 +243,22 @@ class SelectedCalibrator(Calibrator):
         """The candidates for the classes and the kind of some scores; the other parameters have been parsed."""
         cast("ProperLoss", self.loss).require_classes(data.score)
         if _is_auto(self.candidates):
-            own = _parse_own_candidates(data.k, data.kind, self.order)
-            return {name: (clone(candidate), parsed) for name, (candidate, parsed) in own.items()}
+            own = _parse_own_candidates(data.k, data.kind, self.order).items()
+            n = data.codes.size
+            return {name: (clone(one), parsed) for name, (one, parsed) in own if one._is_tried(data.k, n)}
         return _parse_pairs(_name_candidates(self.candidates, data.k, data.kind, self.order, self.random_state))
 
     @described()
-    def named_candidates(self, k: int, kind: str = "probability") -> dict[str, Calibrator]:
+    def named_candidates(self, k: int, kind: str = "probability", n: int | None = None) -> dict[str, Calibrator]:
         """
         The candidates for a number of classes, simplest first.
+
+        Parameters
+        ----------
+        k : int
+            Number of classes.
+        n : int, optional
+            Number of rows, where maps of many weights need some; by default there are enough.
 
         Returns
         -------
@@ -251,7 +266,7 @@ class SelectedCalibrator(Calibrator):
             Copies, not fitted; a repeated name is numbered.
         """
         order = parse_choice(self.order, _CANDIDATES, "order")
-        return _name_candidates(self.candidates, k, kind, order, self.random_state)
+        return _name_candidates(self.candidates, k, kind, order, self.random_state, sys.maxsize if n is None else n)
 
 
 # ── candidates ──────────────────────────────────────────────────────────────────────────────────────
@@ -261,10 +276,12 @@ def _is_auto(candidates: object) -> bool:
     return isinstance(candidates, str) and candidates == "auto"
 
 
-def _name_candidates(candidates: Any, k: int, kind: str, order: str, random_state: object) -> dict[str, Calibrator]:
+def _name_candidates(
+    candidates: Any, k: int, kind: str, order: str, random_state: object, n: int = sys.maxsize
+) -> dict[str, Calibrator]:
     """Copies of the candidates by name; a repeated name is numbered."""
     if _is_auto(candidates):
-        usable = [clone(candidate) for candidate in _CANDIDATES[order][k == 2] if k <= candidate.most_classes]
+        usable = [clone(candidate) for candidate in _CANDIDATES[order][k == 2] if candidate._is_tried(k, n)]
     else:
         listed = [candidates] if isinstance(candidates, (str, Calibrator)) else candidates
         usable = [clone(get_calibrator(candidate)) for candidate in listed]

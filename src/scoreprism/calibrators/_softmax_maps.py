@@ -15,9 +15,10 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.softmax import SoftmaxFit, SoftmaxProblem, fit_softmax
 from scoreprism._maps.parts import Map
 from scoreprism._maps.score_block import ScoreFeatures, find_least_law
-from scoreprism._maps.softmax_map import FEATURES, OneVsRestMap, SoftmaxMap, log_law
+from scoreprism._maps.softmax_map import FEATURES, OneVsRestMap, SoftmaxMap, Tempered, log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
 from scoreprism.calibrators._calibrator import Calibrator, FittedPart, get_calibrator, number, rules, with_parameters
+from scoreprism.calibrators._parametric import TemperatureCalibrator
 from scoreprism.calibrators._stepwise import IsotonicCalibrator
 
 _POSITIVE = number("a positive number", lambda v: v > 0.0)
@@ -163,6 +164,57 @@ class MatrixScalingCalibrator(_SoftmaxCalibrator):
 
     name = "matrix-scaling"
     most_classes = 20
+
+
+@with_parameters
+class StructuredMatrixCalibrator(_SoftmaxCalibrator):
+    """
+    A full matrix near one temperature, the more so the more classes there are (Berta, Holzmüller, Jordan & Bach 2026).
+
+    softmax(W z + b) as in matrix scaling, with a ridge towards the map of temperature scaling, W = I / T. Weights off
+    the diagonal are drawn to 0 by as much as there are pairs of classes, the others by as much as there are classes, so
+    that hundreds of classes need no more rows than a few.
+
+    Parameters
+    ----------
+    ridge : float, default=1.0
+        ridge·[K·Σ_k (T·W_kk − 1)² + K(K − 1)·Σ_jk (T·W_jk)² + K·‖b‖²], j ≠ k, is added to the negative log-likelihood.
+
+    Attributes
+    ----------
+    weights_ : array of shape (K, K)
+        Wᵀ: one column per class.
+    intercepts_ : array of shape (K,)
+        Intercepts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreprism.calibrators import StructuredMatrixCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> law = rng.dirichlet([1, 1, 1], 4000)
+    >>> y = (rng.random(4000)[:, None] > law.cumsum(axis=1)).sum(axis=1)
+    >>> sharp = law**2 / (law**2).sum(axis=1, keepdims=True)          # twice too confident
+    >>> StructuredMatrixCalibrator().fit(sharp, y).weights_.diagonal().round(1)
+    array([0.5, 0.5, 0.5])
+    """
+
+    ridge: float = 1.0
+    kind: str = "probability"
+
+    name = "structured-matrix"
+    fewest_classes, most_classes = 21, 256
+    rows_per_pair = 0.25  # with fewer there is next to nothing to gain (docs/calibrators.md)
+
+    def _problem(self, data: FitRows, low: float) -> SoftmaxProblem:
+        tempered = TemperatureCalibrator(kind=data.kind)._fit(data)
+        problem, k = super()._problem(data, low), data.k
+        sharpness = tempered.sharpness if isinstance(tempered, Tempered) else tempered.curve.slope
+        each, pairs = 2.0 * self.ridge * k, 2.0 * self.ridge * k * (k - 1)
+        ridges = np.full(problem.start.shape, pairs / sharpness**2)
+        ridges[:k][np.diag_indices(k)] = each / sharpness**2
+        ridges[-1] = each
+        return replace(problem, start=sharpness * problem.start, ridge=ridges, is_stiff=True)
 
 
 @with_parameters

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 #: Every map that can be named: those of `scoreprism.calibrators`, which takes a second to load.
 METHODS = (
     "identity", "platt", "temperature", "beta", "isotonic", "binning", "bin-effects", "kernel", "spline",
-    "natural-spline", "monotone-spline", "tree", "venn-abers", "vector-scaling", "matrix-scaling", "dirichlet",
-    "polynomial", "one-vs-rest", "selected",
+    "natural-spline", "monotone-spline", "tree", "venn-abers", "vector-scaling", "matrix-scaling",
+    "structured-matrix", "dirichlet", "polynomial", "one-vs-rest", "selected",
 )  # fmt: skip
 #: Quotation mark of names and type of double precision in the SQL of each database.
 _DIALECTS = {

@@ -195,7 +195,7 @@ def repeated_splits(
         models=estimators,
         ensembles=parse_ensembles(ensembles, list(estimators)),
         judge=Judge(
-            parse_maps(calibrator, sample.k),
+            parse_maps(calibrator, sample.k, sample.n),
             chosen,
             parse_clip(clip, sample.k),
             parse_count(noise_floor, "noise_floor", 0),

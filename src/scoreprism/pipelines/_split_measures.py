@@ -52,11 +52,11 @@ class RegressionMap:
         return law
 
 
-def parse_maps(calibrator: object, k: int) -> list[MapLearner]:
+def parse_maps(calibrator: object, k: int, n: int) -> list[MapLearner]:
     """Candidate maps: those of `decompose`, and regressions of two classes."""
     regressor = not isinstance(calibrator, (str, type)) and hasattr(calibrator, "fit") and is_regressor(calibrator)
     if not regressor:
-        return parse_calibrator(calibrator, k)
+        return parse_calibrator(calibrator, k, n)
     if k > 2:
         refuse("a regression as calibrator must get two classes", f"{k} classes", "Use 'auto' or 'temperature'.")
     return [RegressionMap(type(calibrator).__name__, calibrator)]  # type: ignore[list-item]
