@@ -22,9 +22,10 @@ LOOKED_AT = ("index", "start", "glossary", "api/generated/scoreprism.decompose",
 
 def load(path):
     """A module that is no part of a package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"of_the_site_{path.stem}"  # not `site`, which Python has
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # its records look their annotations up there
+    sys.modules[name] = module  # its records look their annotations up there
     spec.loader.exec_module(module)
     return module
 

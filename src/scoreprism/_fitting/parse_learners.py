@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from scoreprism._core.checks import parse_choice, refuse
 from scoreprism._core.simplex import FloatArray, IntArray, as_columns
+from scoreprism._core.workers import limit_threads
 from scoreprism._fitting.crossfit import Partitions
 from scoreprism._learners.members import predict_foreign
 from scoreprism._maps.parts import Map
@@ -54,13 +55,15 @@ class OwnMap:
 
     def fit(self, data: FitRows) -> Map:
         """The map fitted on some rows."""
-        return copy(self.calibrator)._fit(data)
+        with limit_threads():  # products of a fit are small: waking other threads costs more
+            return copy(self.calibrator)._fit(data)
 
     def fit_many(self, batch: Batch, data: FitRows, partitions: Partitions | None) -> FloatArray:
         """The laws of many training sets at the centers of their cells, (M, G)."""
-        if partitions is None or not self.calibrator._deals_rows:  # of lines that are sums, rows are not known
-            return self.calibrator._fit_many(batch)
-        return self.calibrator._fit_many_rows(batch, _list_training_parts(data, partitions))
+        with limit_threads():
+            if partitions is None or not self.calibrator._deals_rows:  # of lines that are sums, rows are not known
+                return self.calibrator._fit_many(batch)
+            return self.calibrator._fit_many_rows(batch, _list_training_parts(data, partitions))
 
 
 @dataclass(frozen=True)

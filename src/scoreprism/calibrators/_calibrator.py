@@ -35,6 +35,7 @@ from scoreprism._core.labels import code_labels
 from scoreprism._core.lazy_laws import ClassScores, take_rows_of_law
 from scoreprism._core.logits import Logits
 from scoreprism._core.simplex import ArrayLike, FloatArray, as_matrix
+from scoreprism._core.workers import limit_threads
 from scoreprism._maps import map_files
 from scoreprism._maps.formula import ExprTerm, SqlTerm, column_expression
 from scoreprism._maps.parts import REMEDY, Map, Part, brief, decode, encode
@@ -547,7 +548,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_as(self, parsed: Calibrator, data: FitRows) -> Map:
         """Fit a copy with parsed parameters, take over its fitted attributes, and leave the parameters as passed."""
         parameters = self.get_params(deep=False)
-        fitted = parsed._fit(data)
+        with limit_threads():  # products of a fit are small: waking other threads costs more
+            fitted = parsed._fit(data)
         self.__dict__.update({name: value for name, value in vars(parsed).items() if name not in parameters})
         return fitted
 
