@@ -9,10 +9,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import norm
 
 from scoreprism import Sample, scale
 from scoreprism.calibrators import from_json
 from scoreprism.exceptions import InputError
+from scoreprism.losses import get_loss
 from scoreprism.monitoring import CalibrationMonitor, _alternatives, _lost_evidence
 from tests.scale.test_scale_engines import cluster, every_engine, made, pytestmark, spark  # noqa: F401 - fixtures
 
@@ -509,6 +511,23 @@ def test_the_first_period_must_come_at_once_unless_bins_are_known():
         "the first period must come at once, since bins are made of its scores; got further rows of it. Pass all its rows "
         "together, or pass scores of a typical period to CalibrationMonitor."
     )
+
+
+@pytest.mark.parametrize("first", [1, 4])
+def test_a_first_period_of_few_rows_does_not_blind_the_monitor(first):
+    # scores are too bold by a slope of 0.6 about their mean; the truth by quadrature over 20,000 quantiles of the scores
+    def law(x):
+        return -1.0 + 0.6 * (x + 1.0)
+
+    rng, monitor = np.random.default_rng(first), CalibrationMonitor()
+    for day in range(40):
+        x = rng.normal(-1.0, 1.2, 500 if day else first)
+        monitor.update(rng.random(x.size) < expit(law(x)), expit(x), period=day)
+    x = -1.0 + 1.2 * norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    truth = get_loss("log").divergence(expit(x), expit(law(x))).mean()
+    bounds = monitor.bounds()
+    assert 0.0 < bounds.low <= truth <= bounds.high
+    assert monitor.alarm.period < 10
 
 
 def test_periods_are_dates_numbers_and_names():
