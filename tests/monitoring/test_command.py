@@ -16,6 +16,7 @@ from scoreprism.cli import _monitoring
 from scoreprism.datasets import iterate_credit_days
 from scoreprism.monitoring import CalibrationMonitor, plan_monitoring
 from tests.cli.test_cli import call
+from tests.monitoring import monitor_sample as page_sample
 
 COLUMNS = ("--target", "default", "--score", "score")
 #: 29 days before the change and 31 after it; scores have two decimals, so that sums are exact.
@@ -258,6 +259,10 @@ REFUSED = {
     "no such state to correct": (("x.json", "--add", "scores", "--replace"), "STATE must exist; got 'x.json'"),
     "no such files": (("x.json", "--add", "nothing/*.csv"), "a path must name files that exist; got 'nothing/*.csv'"),
     "no target": (("x.json", "--add", "scores"), "--target must name a column; got none. Columns are not guessed."),
+    "weights without a word": (
+        ("x.json", "--add", "scores", *COLUMNS, "--weight", "channel"),
+        "--weight must come with --weights, which says what it holds: frequency (a row stands for so many) or importance.",
+    ),
     "no day": (("x.json", "--add", "s.json", *COLUMNS), "a file must have its day in its name, as in 2026-11-15.parquet"),
     "no column": (("x.json", "--add", "scores", "--target", "nope", "--score", "score"), "2025-07-03.parquet: "),
     "another score": (
@@ -300,6 +305,16 @@ def test_what_is_refused_leaves_the_state_as_it_was(here, how):
     assert found.stdout == ""
     assert Path("s.json").read_bytes() == before
     assert sorted(path.name for path in here.iterdir()) == ["s.json", "scores"]
+
+
+def test_text_with_times_of_day_is_no_period(here):
+    # a CSV file holds datetimes as text: each of them would be a period of one row
+    rows = pl.DataFrame({"default": [0, 1], "score": [0.2, 0.3], "at": ["2025-07-03T09:30:00", "2025-07-03T10:00:00"]})
+    rows.write_csv("rows.csv")
+    found = watch("x.json", "--add", "rows.csv", *COLUMNS, "--time", "at", code=2)
+    assert found.stderr.startswith(
+        "error: rows.csv: --time must hold dates, datetimes or periods; got text with times of day, '2025-07-03T"
+    )
 
 
 def test_messages_of_other_commands_keep_their_alpha(here):
@@ -407,6 +422,19 @@ def test_the_credit_days_are_what_they_say():
 def test_evidence_is_written_with_two_digits():
     wanted = {-20.0: "0", math.log(0.66): "0.66", math.log(20): "20", math.log(1234): "1234", 100.0: "10^43"}
     assert {log_e: _monitoring.write_evidence(log_e) for log_e in wanted} == wanted
+
+
+def test_a_line_of_several_classes_says_what_it_is_about():
+    quiet = CalibrationMonitor().update([0, 1, 2, 1], np.full((4, 3), 1 / 3), period=1)
+    assert "; reliability of the most likely class ≤ " in _monitoring.describe(quiet)
+    alarm = _monitoring.describe(page_sample.watch("classes"))
+    assert "; probabilities of the most likely class are too high since 2025-03-0" in alarm
+    assert "; their reliability is 0.0" in alarm
+
+
+def test_numbers_of_the_line_have_no_powers_of_ten():
+    wanted = {0.0: "0", 6.2e-05: "0.000062", 0.028: "0.028", 1.234: "1.2", math.inf: "inf"}
+    assert {loss: _monitoring._write_loss(loss) for loss in wanted} == wanted
 
 
 def test_the_choices_of_the_command_are_those_of_the_library():

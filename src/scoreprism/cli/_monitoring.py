@@ -82,7 +82,7 @@ in_state, in_plan, in_settings = (
     in_settings("--baseline", type=click.IntRange(min=1), metavar="N",
                 help="First periods, which show how the score always was, for change (default 30)."),
     in_settings("--arl", type=click.IntRange(min=2), metavar="N",
-                help="Ring once in N periods on average instead, if nothing changes."),
+                help="Instead of --alpha: at least N periods on average until a false alarm."),
     in_settings("--weights", type=click.Choice(WEIGHTS), metavar="NAME",
                 help="What --weight holds: frequency or importance."),
     in_plan("--plan", is_flag=True, help="Simulate how many periods it takes until an alarm."),
@@ -266,6 +266,9 @@ class _Reading:
         for name in ("target", "score"):
             if columns[name] is None:
                 raise click.UsageError(f"--{name} must name a column; got none. Columns are not guessed")
+        if columns["sample_weight"] is not None and watched.settings.weights is None:
+            why = "frequency (a row stands for so many) or importance"
+            raise click.UsageError(f"--weight must come with --weights, which says what it holds: {why}. Pass it")
         reading = cls(files, given, columns, watched.settings.loss, watched.settings.weights)
         if columns["pos_label"] is None:
             columns["pos_label"] = before.get("pos_label")
@@ -310,11 +313,14 @@ class _Reading:
 
         given, columns = self.given, self.columns
         time = {} if given["time"] is None else {"time": given["time"], "period": self._find_length()}
-        return aggregate(
+        sums = aggregate(
             list(files), target=columns["target"], score=columns["score"], loss=self.loss,
             sample_weight=columns["sample_weight"], segments=columns["segments"] or None,
             pos_label=columns["pos_label"], engine=given["engine"], **time,
         )  # fmt: skip
+        if time and time["period"] is None:
+            _require_periods(sums.periods)
+        return sums
 
     def _read_rows(self, files: Sequence[str]) -> Sample:
         from scoreprism.cli._column_roles import ReadOptions
@@ -351,6 +357,17 @@ class _Reading:
 
         frame: Any = nw.from_native(scan(list(self.files), engine=self.given["engine"])).lazy()
         return dict(frame.collect_schema())
+
+
+def _require_periods(names: Sequence[Any]) -> None:
+    """Refuse text with times of day: each time would be a period."""
+    from scoreprism.exceptions import InputError
+    from scoreprism.monitoring._periods import find_kind
+
+    times = [one for one in names if isinstance(one, str) and find_kind(one) == "times"]
+    if times:
+        rule, got = "--time must hold dates, datetimes or periods", f"text with times of day, {times[0]!r}"
+        raise InputError(rule, got, "Cast it to datetimes or cut it to days; CSV files hold both as text.")
 
 
 def _find_day(path: str) -> str:
@@ -391,19 +408,34 @@ def describe(watched: CalibrationMonitor) -> str:
     if not watched.periods:
         past = watched.past_periods
         return f"no periods since the restart after {past[-1]}" if past else "no periods yet"
+    from scoreprism.monitoring._monitor_findings import find_rung, find_view, main_stream
+
     where = f"{watched.periods[-1]} (period {len(watched.periods)})"
     evidence = f"E = {write_evidence(_get_evidence(watched))}, needs {write_evidence(_get_needed(watched))}"
     alarm = watched.alarm
     if alarm is None:
-        found = f"{where}: no alarm; {evidence}; reliability ≤ {watched.bounds().high:.2g}"
+        view = find_view(main_stream(watched), watched)
+        about = "reliability" if view is None else f"reliability of {view}"
+        found = f"{where}: no alarm; {evidence}; {about} ≤ {_write_loss(watched.bounds().high)}"
     else:
         most = write_evidence(float(watched.log_evidence(_get_process(watched)).max()))
         evidence = f"E reached {most}, needs {write_evidence(_get_needed(watched))}"
-        off = f"scores are {alarm.direction} since {alarm.since} (90 %: {alarm.since_first} to {alarm.since_last})"
-        gain = f"recalibration gains {alarm.reliability.low:.2g} to {alarm.reliability.high:.2g}"
+        view = find_view(find_rung(watched), watched)
+        off = f"{'scores' if view is None else f'probabilities of {view}'} are {alarm.direction} since {alarm.since}"
+        if alarm.since_first != alarm.since_last:
+            off += f" (90 %: {alarm.since_first} to {alarm.since_last})"
+        ends = f"{_write_loss(alarm.reliability.low)} to {_write_loss(alarm.reliability.high)}"
+        gain = f"recalibration gains {ends}" if view is None else f"their reliability is {ends}"
         found = f"{where}: alarm of {alarm.period}; {off}; {evidence}; {gain}"
     flagged = [name for name, is_off in watched.list_segments().items() if is_off]
     return f"{found}; flagged: {', '.join(flagged)}" if flagged else found
+
+
+def _write_loss(value: float) -> str:
+    """A loss with two digits, and no power of ten."""
+    from numpy import format_float_positional
+
+    return format_float_positional(value, 2, fractional=False, trim="-")
 
 
 def write_evidence(log_e: float) -> str:

@@ -125,7 +125,8 @@ class CalibrationMonitor(Result):
         Prior chance that a change begins in a period, 1/365 by default; a quarter is on a score that was off from the
         start.
     arl : int, optional
-        Ask for a detector with this average number of periods to a false alarm instead (Shiryaev and Roberts).
+        Ask for a detector instead: while scores are calibrated, it takes at least so many periods on average until a
+        false alarm (Shiryaev and Roberts).
     weights : {"frequency", "importance"}, optional
         What `sample_weight` is: a row stands for so many rows, or counts for at most one.
     scores : array-like of shape (n,), optional
@@ -174,6 +175,9 @@ class CalibrationMonitor(Result):
             pos_label=pos_label,
             classes=None if classes is None else tuple(np.asarray(classes).tolist()),
         )
+        if arl is not None and alarm == "change":
+            rule = "`arl` must come with `alarm`='calibration', since its detector is about calibrated scores"
+            refuse(rule, "'change'", "Leave one of them out.")
         self._typical = () if scores is None else _read_typical(parse_law(scores, "scores"))
         self._classes: tuple[Any, ...] | None = None
         self._periods: tuple[Period, ...] = ()
@@ -316,6 +320,8 @@ class CalibrationMonitor(Result):
         self._require_new(name, known, extend=extend, replace=replace)
         self._require_streams(lines)
         is_added = known is not None and extend
+        if replace and len(names) == 1:  # nothing else is in the bins of its old scores
+            self._streams = {}
         if is_added and place == 0 and not self._typical:
             rule = "the first period must come at once, since bins are made of its scores"
             remedy = "Pass all its rows together", "pass `scores` of a typical period to CalibrationMonitor"
@@ -346,7 +352,8 @@ class CalibrationMonitor(Result):
             refuse(rule, got, "Pass `replace`=True and all rows of the period.")
         if same and extend and not named and None in (now.name, *(one.name for one in same)):
             rule, got = "further rows must be told from a rerun", f"rows of {write_plain(name)} equal to a part of it"
-            refuse(rule, got, "Name every part, as in `extend`='part 2': a part that is known is not counted again.")
+            remedy = "Leave `extend` out for a rerun. To count equal rows again, give every part a name in Python."
+            refuse(rule, got, remedy)
         return bool(named or (same and not extend))
 
     def _require_order(self, name: str | int, past: Mapping[str | int, object]) -> None:
@@ -900,4 +907,8 @@ def _split_periods(sums: Sums, period: Any) -> list[tuple[str | int, Sums]]:
     names = {one: parse_period(one) for one in sums.periods}
     if sums.settings.period == "week":  # named by their Mondays there, which would look like days
         names = {one: date.fromisoformat(one).strftime("%G-W%V") for one in sums.periods}
+    unsorted = [one for one in names.values() if find_kind(one) == "names"]
+    if unsorted:
+        rule = f"{column!r} must hold dates, whole numbers or periods such as 2026-11 or 2026-W46, which sort by time"
+        refuse(rule, write_plain(unsorted[0]), "Cast it to dates.")
     return [(names[one], sums.select(**{column: one})) for one in sums.periods]

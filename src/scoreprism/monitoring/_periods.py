@@ -229,8 +229,9 @@ def read_sums(sums: Sums, loss: ProperLoss, weights: str | None) -> dict[StreamK
     w, event = table["w"], table["y"].astype(np.float64)
     if settings.has_weights:
         if weights != "frequency":
-            rule = "sums with weights must be of frequencies"
-            refuse(rule, "weights that are not said to be", "Use `weights`='frequency', or pass rows.")
+            rule = "weights in sums must be frequencies, and `weights` must say so"
+            got = "importance weights" if weights else "weights alone"
+            refuse(rule, got, "Use `weights`='frequency', or pass rows with 'importance'.")
         if (w != np.round(w)).any():
             got = f"{w[w != np.round(w)][0]:g} as a sum of some"
             refuse("frequencies must be whole numbers", got, "Pass rows, with `weights`='importance'.")
