@@ -246,9 +246,12 @@ def test_recalibrate_saves_a_map_and_starts_again(here, days):
 def test_restart(here):
     watch("s.json", "--add", "scores", *COLUMNS, code=1)
     assert watch("s.json", "--restart").stdout == "no periods since the restart after 2025-08-31\n"
-    assert json.loads(watch("s.json", "--json").stdout) == {
-        "state": "s.json", "period": None, "periods": 0, "added": [], "known": []
+    empty = json.loads(watch("s.json", "--json").stdout)
+    assert {name: value for name, value in empty.items() if value is not None} == {
+        "state": "s.json", "periods": 0, "added": [], "known": []
     }  # fmt: skip
+    watch("t.json", "--add", "scores/2025-07-03.parquet", *COLUMNS)
+    assert list(empty) == list(json.loads(watch("t.json", "--json").stdout))  # a job finds the same fields
 
 
 # ── what is refused ─────────────────────────────────────────────────────────────────────────────────
@@ -262,6 +265,11 @@ REFUSED = {
     "weights without a word": (
         ("x.json", "--add", "scores", *COLUMNS, "--weight", "channel"),
         "--weight must come with --weights, which says what it holds: frequency (a row stands for so many) or importance.",
+    ),
+    "a glob that the shell expanded": (
+        ("x.json", "--add", "scores/2025-07-03.parquet", "scores/2025-07-04.parquet", *COLUMNS),
+        ("--add takes one path each time, and the command one STATE; got 'scores/2025-07-04.parquet' too. Quote a glob, as "
+        "in --add 'scores/*.parquet', or repeat --add."),
     ),
     "no day": (("x.json", "--add", "s.json", *COLUMNS), "a file must have its day in its name, as in 2026-11-15.parquet"),
     "no column": (("x.json", "--add", "scores", "--target", "nope", "--score", "score"), "2025-07-03.parquet: "),

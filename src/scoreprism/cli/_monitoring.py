@@ -52,6 +52,7 @@ in_state, in_plan, in_settings = (
     cls=opt.Command, example="scoreprism monitor state.json --add scores/2026-11-15.parquet --target paid --score p"
 )
 @click.argument("state", type=opt.FILE, required=False)
+@click.argument("rest", nargs=-1, metavar="")
 @opt.options(
     in_state("--add", multiple=True, type=opt.Named("file"), metavar="FILES",
              help="Rows whose outcomes are known: a path, a glob or a folder; repeat it for several. Their day is in "
@@ -100,7 +101,9 @@ in_state, in_plan, in_settings = (
     opt.in_output("--json", "as_json", is_flag=True, help="Print JSON instead of a line."),
     opt.FORCE, opt.QUIET,
 )  # fmt: skip
-def monitor(state: str | None, page: str | None, as_json: bool, force: bool, **given: Any) -> None:
+def monitor(
+    state: str | None, rest: tuple[str, ...], page: str | None, as_json: bool, force: bool, **given: Any
+) -> None:
     """
     Watch whether a score stays calibrated: an alarm that may be looked at every day.
 
@@ -109,6 +112,9 @@ def monitor(state: str | None, page: str | None, as_json: bool, force: bool, **g
 
     Exit codes: 0 no alarm; 1 alarm; 2 refused.
     """
+    if rest:
+        got = f"got {rest[0]!r} too. Quote a glob, as in --add 'scores/*.parquet', or repeat --add"
+        raise click.UsageError(f"--add takes one path each time, and the command one STATE; {got}")
     _require_one_purpose(state, given)
     with _spelled():
         if given["plan"]:
@@ -465,7 +471,8 @@ def _write_json(watched: CalibrationMonitor, state: str | None, done: _Added) ->
     """The same for machines."""
     from scoreprism._document.result_json import encode
 
-    last: dict[str, Any] = {}
+    names = "alarm", "process", "log_e", "log_e_needed", "evidence_lost", "reliability", "segments"
+    last: dict[str, Any] = dict.fromkeys(names)  # the same fields after a restart
     if watched.periods:
         alarm, bounds = watched.alarm, watched.bounds()
         last = {
