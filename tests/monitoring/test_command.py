@@ -213,6 +213,20 @@ def test_rows_in_memory_classes_groups_and_importance(here, days):
     )
 
 
+def test_columns_of_rows_in_memory_are_remembered(here, days):
+    # groups that are forgotten on the second day would make dependent rows count as independent ones
+    wanted = CalibrationMonitor()
+    for day, options in (("2025-07-03", (*COLUMNS, "--groups", "customer")), ("2025-07-04", ())):
+        rows = days[day].with_columns(customer=pl.Series(np.arange(days[day].height) // 4))
+        rows.write_parquet(f"{day}.parquet")
+        watch("g.json", "--add", f"{day}.parquet", *options)
+        wanted.update(rows["default"], rows["score"], groups=rows["customer"], period=day)
+    np.testing.assert_allclose(CalibrationMonitor.load("g.json").log_evidence(), wanted.log_evidence(), atol=1e-9)
+    rows.rename({"customer": "client"}).write_parquet("2025-07-05.parquet")
+    found = watch("g.json", "--add", "2025-07-05.parquet", "--groups", "client", code=2)
+    assert "all periods must have the same columns; got groups 'client'; before 'customer'." in found.stderr
+
+
 def test_settings(here):
     watch("s.json", "--add", "scores/2025-07-0*.parquet", *COLUMNS, "--alpha", "0.01", "--alarm", "change", "--loss", "brier",
           "--baseline", "3")  # fmt: skip

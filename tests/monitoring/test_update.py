@@ -579,7 +579,7 @@ def test_sums_of_other_columns_are_refused(column, other):
     options = {"target": "y", "score": "p"} | {column: other}
     with pytest.raises(InputError) as error:
         monitor.update(scale.aggregate(frame.with_columns(y=1 - pl.col("y")), **options), period=1)
-    rule = f"sums must be of the same columns in all periods; got {column} "
+    rule = f"all periods must have the same columns; got {column} "
     assert str(error.value).startswith(rule)
     assert str(error.value).endswith(". Begin another monitor for other columns.")
 

@@ -234,6 +234,8 @@ class _Added:
             before = watched.parts
             try:
                 rows = reading.read(files)
+                if reading.needs_rows:
+                    watched._keep_columns(reading.named)
                 part = ", ".join(Path(file).name for file in files)
                 extend = part if given["extend"] else False
                 watched.update(rows, period=period, extend=extend, replace=given["replace"])
@@ -268,6 +270,7 @@ class _Reading:
             "sample_weight": given["weight"] or before.get("sample_weight"),
             "segments": list(given["segments"]) or before.get("segments", []),
             "pos_label": given["pos_label"],
+            "groups": given["groups"] or before.get("groups"),
         }
         for name in ("target", "score"):
             if columns[name] is None:
@@ -281,7 +284,9 @@ class _Reading:
         elif not reading.needs_rows:
             columns["pos_label"] = reading._parse_label(columns["pos_label"])
         if reading.needs_rows and given["time"] is not None:
-            why = "--groups" if given["groups"] else "several classes" if reading._has_classes else "importance weights"
+            why = (
+                "--groups" if columns["groups"] else "several classes" if reading._has_classes else "importance weights"
+            )
             raise click.UsageError(f"--time is not for rows with {why}. Pass a file for each period, or --period")
         return reading
 
@@ -292,7 +297,12 @@ class _Reading:
     @property
     def needs_rows(self) -> bool:
         """Whether rows are read into memory: sums know neither classes, groups nor importance."""
-        return self._has_classes or self.given["groups"] is not None or self.weights == "importance"
+        return self._has_classes or self.columns["groups"] is not None or self.weights == "importance"
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The columns that are remembered: groups where there are any."""
+        return {name: value for name, value in self.columns.items() if name != "groups" or value is not None}
 
     def list_batches(self) -> list[tuple[str | None, list[str]]]:
         """Files that belong together and their period, in order of time; None where a column holds it."""
@@ -337,7 +347,7 @@ class _Reading:
         columns = self.columns
         options = ReadOptions(
             target=columns["target"], scores=(columns["score"],), segments=tuple(columns["segments"]),
-            weight=columns["sample_weight"], pos_label=columns["pos_label"], groups=self.given["groups"],
+            weight=columns["sample_weight"], pos_label=columns["pos_label"], groups=columns["groups"],
             as_given=True,
         )  # fmt: skip
         return read_sample(files[0], options).sample

@@ -184,7 +184,7 @@ class CalibrationMonitor(Result):
         self._streams: dict[StreamKey, Stream] = {}
         self._restarts: tuple[Restart, ...] = ()
         self._file: tuple[str, str | None] | None = None  # where it was last read or saved, and the digest of that file
-        #: Columns that its sums were made of, where it was updated by sums.
+        #: Columns that its rows came from, where that is known: of sums, and of files.
         self.columns: dict[str, Any] | None = None
 
     # ── periods ─────────────────────────────────────────────────────────────────────────────────────
@@ -301,10 +301,15 @@ class CalibrationMonitor(Result):
         if self.settings.pos_label is not None and settings.pos_label != self.settings.pos_label:
             got = f"{write_plain(settings.pos_label)}; the monitor has {write_plain(self.settings.pos_label)}"
             refuse("sums must have the `pos_label` of the monitor", got, "Pass it to aggregate.")
-        if self.columns is not None and columns != self.columns:
-            name = next(name for name, value in columns.items() if value != self.columns[name])
-            got = f"{name} {write_plain(columns[name])}; before {write_plain(self.columns[name])}"
-            refuse("sums must be of the same columns in all periods", got, "Begin another monitor for other columns.")
+        self._keep_columns(columns)
+
+    def _keep_columns(self, columns: dict[str, Any]) -> None:
+        """Refuse other columns than before; keep them."""
+        before = self.columns or columns
+        odd = [name for name in {**before, **columns} if columns.get(name) != before.get(name)]
+        if odd:
+            got = f"{odd[0]} {write_plain(columns.get(odd[0]))}; before {write_plain(before.get(odd[0]))}"
+            refuse("all periods must have the same columns", got, "Begin another monitor for other columns.")
         self.columns = columns
 
     def _count(self, name: str | int, lines: Lines, part: str | None, *, extend: bool, replace: bool) -> None:
