@@ -42,6 +42,8 @@ _PLANNING = ("rows", "event_rate", "reliability", "runs", "seed")
 _OF_STATE = ("add", *_ADDING, "recalibrate", "restart")
 #: A day in the name of a file or a folder.
 _DAY = re.compile(r"(?<!\d)(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
+#: A time of day.
+_CLOCK = re.compile(r"\d[T ]\d{2}:\d{2}")
 
 in_state, in_plan, in_settings = (
     partial(click.option, cls=opt.Option, section=heading) for heading in ("State", "Plan and demo", "Settings")
@@ -49,10 +51,10 @@ in_state, in_plan, in_settings = (
 
 
 @click.command(
-    cls=opt.Command, example="scoreprism monitor state.json --add scores/2026-11-15.parquet --target paid --score p"
-)
+    cls=opt.Command, example="scoreprism monitor state.json --add scores/2026-11-15.parquet --target paid --score p",
+    context_settings={"show_default": True, "allow_extra_args": True},
+)  # fmt: skip
 @click.argument("state", type=opt.FILE, required=False)
-@click.argument("rest", nargs=-1, metavar="")
 @opt.options(
     in_state("--add", multiple=True, type=opt.Named("file"), metavar="FILES",
              help="Rows whose outcomes are known: a path, a glob or a folder; repeat it for several. Their day is in "
@@ -101,9 +103,7 @@ in_state, in_plan, in_settings = (
     opt.in_output("--json", "as_json", is_flag=True, help="Print JSON instead of a line."),
     opt.FORCE, opt.QUIET,
 )  # fmt: skip
-def monitor(
-    state: str | None, rest: tuple[str, ...], page: str | None, as_json: bool, force: bool, **given: Any
-) -> None:
+def monitor(state: str | None, page: str | None, as_json: bool, force: bool, **given: Any) -> None:
     """
     Watch whether a score stays calibrated: an alarm that may be looked at every day.
 
@@ -112,7 +112,7 @@ def monitor(
 
     Exit codes: 0 no alarm; 1 alarm; 2 refused.
     """
-    if rest:
+    if rest := click.get_current_context().args:
         got = f"got {rest[0]!r} too. Quote a glob, as in --add 'scores/*.parquet', or repeat --add"
         raise click.UsageError(f"--add takes one path each time, and the command one STATE; {got}")
     _require_one_purpose(state, given)
@@ -378,9 +378,8 @@ class _Reading:
 def _require_periods(names: Sequence[Any]) -> None:
     """Refuse text with times of day: each time would be a period."""
     from scoreprism.exceptions import InputError
-    from scoreprism.monitoring._periods import find_kind
 
-    times = [one for one in names if isinstance(one, str) and find_kind(one) == "times"]
+    times = [one for one in names if isinstance(one, str) and _CLOCK.search(one)]
     if times:
         rule, got = "--time must hold dates, datetimes or periods", f"text with times of day, {times[0]!r}"
         raise InputError(rule, got, "Cast it to datetimes or cut it to days; CSV files hold both as text.")
@@ -424,19 +423,16 @@ def describe(watched: CalibrationMonitor) -> str:
     if not watched.periods:
         past = watched.past_periods
         return f"no periods since the restart after {past[-1]}" if past else "no periods yet"
-    from scoreprism.monitoring._monitor_findings import find_rung, find_view, main_stream
-
     where = f"{watched.periods[-1]} (period {len(watched.periods)})"
     evidence = f"E = {write_evidence(_get_evidence(watched))}, needs {write_evidence(_get_needed(watched))}"
     alarm = watched.alarm
+    view = next(one.facts["view"] for one in watched._findings() if one.kind in ("monitor_alarm", "monitor_quiet"))
     if alarm is None:
-        view = find_view(main_stream(watched), watched)
         about = "reliability" if view is None else f"reliability of {view}"
         found = f"{where}: no alarm; {evidence}; {about} ≤ {_write_loss(watched.bounds().high)}"
     else:
         most = write_evidence(float(watched.log_evidence(_get_process(watched)).max()))
         evidence = f"E reached {most}, needs {write_evidence(_get_needed(watched))}"
-        view = find_view(find_rung(watched), watched)
         off = f"{'scores' if view is None else f'probabilities of {view}'} are {alarm.direction} since {alarm.since}"
         if alarm.since_first != alarm.since_last:
             off += f" (90 %: {alarm.since_first} to {alarm.since_last})"

@@ -137,7 +137,7 @@ def _find_alarm(monitor: CalibrationMonitor, alarm: Alarm) -> list[Finding]:
     """The alarm, and what recalibrating gains."""
     start = monitor.periods.index(alarm.since)
     process, needed = find_process(monitor)
-    rung = find_rung(monitor)
+    rung = max(monitor._find_streams(None), key=lambda one: _last_log(one[1], process))[1]
     view = find_view(rung, monitor)
     facts = {
         "process": alarm.process,
@@ -158,12 +158,6 @@ def _find_alarm(monitor: CalibrationMonitor, alarm: Alarm) -> list[Finding]:
         return [*found, Finding("monitor_minor", **bounds, facts=about | {"min_gain": MIN_GAIN})]
     kind = "monitor_pays" if low > 0.0 else "monitor_open"
     return [*found, Finding(kind, **bounds, facts=about)]
-
-
-def find_rung(monitor: CalibrationMonitor) -> Stream:
-    """The stream with the most evidence, which an alarm is about."""
-    process, _ = find_process(monitor)
-    return max(monitor._find_streams(None), key=lambda one: _last_log(one[1], process))[1]
 
 
 def _last_log(stream: Stream, process: str) -> float:
