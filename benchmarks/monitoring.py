@@ -23,7 +23,7 @@ from scoreprism.losses import get_loss
 from scoreprism.monitoring._alarm import split_change
 from scoreprism.monitoring._alternatives import Alternatives, find_grid_cells
 from scoreprism.monitoring._evidence import Counts, StartPrior, follow_calibration, follow_change
-from scoreprism.monitoring._periods import PeriodSums
+from scoreprism.monitoring._periods import PeriodSums, make_bins
 from scoreprism.monitoring._stream import Stream
 
 ALPHA, BASELINE, DAYS, CHANGE = 0.05, 30, 400, 100
@@ -92,7 +92,7 @@ def draw(rng, runs, days, rows, before="calibrated", after=None, *, change=CHANG
 
 def choose_alternatives(rng, rows) -> Alternatives:
     """Bins and maps from the scores of a first day."""
-    return Alternatives.of(expit(rng.normal(*MIX, rows)))
+    return make_bins(expit(rng.normal(*MIX, rows)), np.ones(rows))
 
 
 def run_batches(options: argparse.Namespace, seed: int, work: Callable[..., Any], *arguments: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from scoreprism.cli import _monitoring
 from scoreprism.datasets import iterate_credit_days
 from scoreprism.monitoring import CalibrationMonitor, plan_monitoring
 from tests.cli.test_cli import call
+from tests.monitoring import monitor_sample as page_sample
 
 COLUMNS = ("--target", "default", "--score", "score")
 #: 29 days before the change and 31 after it; scores have two decimals, so that sums are exact.
@@ -212,6 +213,20 @@ def test_rows_in_memory_classes_groups_and_importance(here, days):
     )
 
 
+def test_columns_of_rows_in_memory_are_remembered(here, days):
+    # groups that are forgotten on the second day would make dependent rows count as independent ones
+    wanted = CalibrationMonitor()
+    for day, options in (("2025-07-03", (*COLUMNS, "--groups", "customer")), ("2025-07-04", ())):
+        rows = days[day].with_columns(customer=pl.Series(np.arange(days[day].height) // 4))
+        rows.write_parquet(f"{day}.parquet")
+        watch("g.json", "--add", f"{day}.parquet", *options)
+        wanted.update(rows["default"], rows["score"], groups=rows["customer"], period=day)
+    np.testing.assert_allclose(CalibrationMonitor.load("g.json").log_evidence(), wanted.log_evidence(), atol=1e-9)
+    rows.rename({"customer": "client"}).write_parquet("2025-07-05.parquet")
+    found = watch("g.json", "--add", "2025-07-05.parquet", "--groups", "client", code=2)
+    assert "all periods must have the same columns; got groups 'client'; before 'customer'." in found.stderr
+
+
 def test_settings(here):
     watch("s.json", "--add", "scores/2025-07-0*.parquet", *COLUMNS, "--alpha", "0.01", "--alarm", "change", "--loss", "brier",
           "--baseline", "3")  # fmt: skip
@@ -245,9 +260,12 @@ def test_recalibrate_saves_a_map_and_starts_again(here, days):
 def test_restart(here):
     watch("s.json", "--add", "scores", *COLUMNS, code=1)
     assert watch("s.json", "--restart").stdout == "no periods since the restart after 2025-08-31\n"
-    assert json.loads(watch("s.json", "--json").stdout) == {
-        "state": "s.json", "period": None, "periods": 0, "added": [], "known": []
+    empty = json.loads(watch("s.json", "--json").stdout)
+    assert {name: value for name, value in empty.items() if value is not None} == {
+        "state": "s.json", "periods": 0, "added": [], "known": []
     }  # fmt: skip
+    watch("t.json", "--add", "scores/2025-07-03.parquet", *COLUMNS)
+    assert list(empty) == list(json.loads(watch("t.json", "--json").stdout))  # a job finds the same fields
 
 
 # ── what is refused ─────────────────────────────────────────────────────────────────────────────────
@@ -258,6 +276,15 @@ REFUSED = {
     "no such state to correct": (("x.json", "--add", "scores", "--replace"), "STATE must exist; got 'x.json'"),
     "no such files": (("x.json", "--add", "nothing/*.csv"), "a path must name files that exist; got 'nothing/*.csv'"),
     "no target": (("x.json", "--add", "scores"), "--target must name a column; got none. Columns are not guessed."),
+    "weights without a word": (
+        ("x.json", "--add", "scores", *COLUMNS, "--weight", "channel"),
+        "--weight must come with --weights, which says what it holds: frequency (a row stands for so many) or importance.",
+    ),
+    "a glob that the shell expanded": (
+        ("x.json", "--add", "scores/2025-07-03.parquet", "scores/2025-07-04.parquet", *COLUMNS),
+        ("--add takes one path each time, and the command one STATE; got 'scores/2025-07-04.parquet' too. Quote a glob, as "
+        "in --add 'scores/*.parquet', or repeat --add."),
+    ),
     "no day": (("x.json", "--add", "s.json", *COLUMNS), "a file must have its day in its name, as in 2026-11-15.parquet"),
     "no column": (("x.json", "--add", "scores", "--target", "nope", "--score", "score"), "2025-07-03.parquet: "),
     "another score": (
@@ -300,6 +327,16 @@ def test_what_is_refused_leaves_the_state_as_it_was(here, how):
     assert found.stdout == ""
     assert Path("s.json").read_bytes() == before
     assert sorted(path.name for path in here.iterdir()) == ["s.json", "scores"]
+
+
+def test_text_with_times_of_day_is_no_period(here):
+    # a CSV file holds datetimes as text: each of them would be a period of one row
+    rows = pl.DataFrame({"default": [0, 1], "score": [0.2, 0.3], "at": ["2025-07-03T09:30:00", "2025-07-03T10:00:00"]})
+    rows.write_csv("rows.csv")
+    found = watch("x.json", "--add", "rows.csv", *COLUMNS, "--time", "at", code=2)
+    assert found.stderr.startswith(
+        "error: rows.csv: --time must hold dates, datetimes or periods; got text with times of day, '2025-07-03T"
+    )
 
 
 def test_messages_of_other_commands_keep_their_alpha(here):
@@ -407,6 +444,19 @@ def test_the_credit_days_are_what_they_say():
 def test_evidence_is_written_with_two_digits():
     wanted = {-20.0: "0", math.log(0.66): "0.66", math.log(20): "20", math.log(1234): "1234", 100.0: "10^43"}
     assert {log_e: _monitoring.write_evidence(log_e) for log_e in wanted} == wanted
+
+
+def test_a_line_of_several_classes_says_what_it_is_about():
+    quiet = CalibrationMonitor().update([0, 1, 2, 1], np.full((4, 3), 1 / 3), period=1)
+    assert "; reliability of the most likely class ≤ " in _monitoring.describe(quiet)
+    alarm = _monitoring.describe(page_sample.watch("classes"))
+    assert "; probabilities of the most likely class are too high since 2025-03-0" in alarm
+    assert "; their reliability is 0.0" in alarm
+
+
+def test_numbers_of_the_line_have_no_powers_of_ten():
+    wanted = {0.0: "0", 6.2e-05: "0.000062", 0.028: "0.028", 1.234: "1.2", math.inf: "inf"}
+    assert {loss: _monitoring._write_loss(loss) for loss in wanted} == wanted
 
 
 def test_the_choices_of_the_command_are_those_of_the_library():

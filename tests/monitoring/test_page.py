@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 
 from scoreprism.displays import DISPLAYS
 from scoreprism.exceptions import InputError
-from scoreprism.monitoring import CalibrationMonitor
+from scoreprism.monitoring import CalibrationMonitor, _monitor_document
 from scoreprism.report import write_monitor_page
 from tests.findings import select
 from tests.monitoring.monitor_sample import CHANGES, FIRST, name_day, watch
@@ -137,6 +137,21 @@ def test_of_several_classes_it_says_what_is_followed():
     assert pays.value is None
     assert "%" not in pays.text
     assert select(found, "monitor_cause") == []
+
+
+def test_a_detector_is_not_called_evidence(tmp_path):
+    monitor = feed(CalibrationMonitor(arl=20), range(10), moved=-1.0)
+    text = html.unescape(write_monitor_page(monitor, tmp_path / "page.html").read_text("utf-8"))
+    assert "when it reached 20" in text
+    assert "the sum of the detector stands at" in text
+    assert "The detector weighs the outcomes" in text
+    assert "E over time" not in text
+    assert "E weighs" not in text
+
+
+def test_no_end_of_a_range_is_a_row_of_zeros():
+    cells = [_monitor_document._cell(low, 0.0101) for low in (0.0, 2e-5, 0.0002)]
+    assert [cell.low for cell in cells] == [0.0, 0.0, 0.0002]  # a lower end that is lowered still holds
 
 
 def test_what_cannot_be_said_is_not_said():

@@ -40,7 +40,8 @@ def make_classes(n=60, seed=0):
 
 MADE = {
     "binary": make_monitor,
-    "settings": lambda: make_monitor(3, alpha=0.01, loss="brier", alarm="change", baseline=2, hazard=0.01, arl=900),
+    "settings": lambda: make_monitor(3, alpha=0.01, loss="brier", alarm="change", baseline=2, hazard=0.01),
+    "detector": lambda: make_monitor(3, arl=900),
     "typical scores": lambda: make_monitor(3, scores=np.linspace(0.01, 0.9, 300)),
     "importance": lambda: CalibrationMonitor(weights="importance").update(
         *make_rows()[:2], sample_weight=np.linspace(0.1, 1.0, 80), period=date(2026, 11, 15)

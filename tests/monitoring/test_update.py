@@ -9,10 +9,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import norm
 
 from scoreprism import Sample, scale
 from scoreprism.calibrators import from_json
 from scoreprism.exceptions import InputError
+from scoreprism.losses import get_loss
 from scoreprism.monitoring import CalibrationMonitor, _alternatives, _lost_evidence
 from tests.scale.test_scale_engines import cluster, every_engine, made, pytestmark, spark  # noqa: F401 - fixtures
 
@@ -172,6 +174,24 @@ def test_a_corrected_day_rebuilds_everything(whole):
     assert monitor.parts == whole.parts
 
 
+def test_a_corrected_first_period_has_bins_of_its_own_scores():
+    # a broken first file, of one score, must not decide for good what the monitor can see
+    broken = DAYS[0].with_columns(p=pl.lit(0.5))
+    monitor = CalibrationMonitor().update(broken["y"], broken["p"], period="2026-01-01")
+    monitor.update(DAYS[0]["y"], DAYS[0]["p"], period="2026-01-01", replace=True)
+    fresh = CalibrationMonitor().update(DAYS[0]["y"], DAYS[0]["p"], period="2026-01-01")
+    assert monitor.to_json() == fresh.to_json()
+
+
+def test_a_detector_is_about_calibrated_scores():
+    with pytest.raises(InputError) as error:
+        CalibrationMonitor(arl=365, alarm="change")
+    assert str(error.value) == (
+        "arl must come with alarm='calibration', since its detector is about calibrated scores; got 'change'. Leave one "
+        "of them out."
+    )
+
+
 def test_a_segment_of_few_rows_has_the_bins_of_all():
     day, other = DAYS[0], DAYS[1].with_columns(region=pl.Series(["west", *DAYS[1]["region"][1:]]))
     monitor = by_rows([day, other])
@@ -260,8 +280,8 @@ def test_weights_of_the_wrong_kind(weights, w, said):
 @pytest.mark.parametrize(
     ("weights", "w", "said"),
     [
-        (None, 1.0, "sums with weights must be of frequencies; got weights that are not said to be."),
-        ("importance", 1.0, "sums with weights must be of frequencies; got weights that are not said to be."),
+        (None, 1.0, "weights in sums must be frequencies, and weights must say so; got weights alone."),
+        ("importance", 1.0, "weights in sums must be frequencies, and weights must say so; got importance weights."),
         ("frequency", 0.3, "frequencies must be whole numbers; got "),
     ],
 )
@@ -416,8 +436,8 @@ REFUSED = {
     ),
     "further rows that are equal": (
         lambda m: update(m, LAST, period="2026-01-05", extend=True),
-        ("further rows must be told from a rerun; got rows of '2026-01-05' equal to a part of it. Name every part, as in "
-        "extend='part 2': a part that is known is not counted again."),
+        ("further rows must be told from a rerun; got rows of '2026-01-05' equal to a part of it. Leave extend out for a "
+        "rerun. To count equal rows again, give every part a name in Python."),
     ),
     "out of order": (
         lambda m: update(m, DAYS[9], period="2025-12-31"),
@@ -474,6 +494,11 @@ REFUSED = {
         lambda m: m.update(total(DAYS[5].with_columns(q=pl.col("p")), q="q"), period="2026-01-06"),
         "sums for a monitor must have the score alone; got sums with `q` or `latent`. Sum without them.",
     ),
+    "text that does not sort by time": (
+        lambda m: m.update(total(DAYS[5].with_columns(pl.col("day").dt.to_string("%d/%m/%Y")), time="day")),
+        ("'day' must hold dates, whole numbers or periods such as 2026-11 or 2026-W46, which sort by time; got "
+        "'06/01/2026'. Cast it to dates."),
+    ),
     "a row without a time": (
         lambda m: m.update(
             total(DAYS[5].with_columns(day=pl.Series([None, *DAYS[5]["day"][1:]])), time="day", period="day")
@@ -511,6 +536,23 @@ def test_the_first_period_must_come_at_once_unless_bins_are_known():
     )
 
 
+@pytest.mark.parametrize("first", [1, 4])
+def test_a_first_period_of_few_rows_does_not_blind_the_monitor(first):
+    # scores are too bold by a slope of 0.6 about their mean; the truth by quadrature over 20,000 quantiles of the scores
+    def law(x):
+        return -1.0 + 0.6 * (x + 1.0)
+
+    rng, monitor = np.random.default_rng(first), CalibrationMonitor()
+    for day in range(40):
+        x = rng.normal(-1.0, 1.2, 500 if day else first)
+        monitor.update(rng.random(x.size) < expit(law(x)), expit(x), period=day)
+    x = -1.0 + 1.2 * norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    truth = get_loss("log").divergence(expit(x), expit(law(x))).mean()
+    bounds = monitor.bounds()
+    assert 0.0 < bounds.low <= truth <= bounds.high
+    assert monitor.alarm.period < 10
+
+
 def test_periods_are_dates_numbers_and_names():
     y, p = DAYS[0]["y"], DAYS[0]["p"]
     day = dt.date(2026, 11, 15)
@@ -537,7 +579,7 @@ def test_sums_of_other_columns_are_refused(column, other):
     options = {"target": "y", "score": "p"} | {column: other}
     with pytest.raises(InputError) as error:
         monitor.update(scale.aggregate(frame.with_columns(y=1 - pl.col("y")), **options), period=1)
-    rule = f"sums must be of the same columns in all periods; got {column} "
+    rule = f"all periods must have the same columns; got {column} "
     assert str(error.value).startswith(rule)
     assert str(error.value).endswith(". Begin another monitor for other columns.")
 

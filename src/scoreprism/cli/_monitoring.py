@@ -42,6 +42,8 @@ _PLANNING = ("rows", "event_rate", "reliability", "runs", "seed")
 _OF_STATE = ("add", *_ADDING, "recalibrate", "restart")
 #: A day in the name of a file or a folder.
 _DAY = re.compile(r"(?<!\d)(\d{4})(-?)(\d{2})\2(\d{2})(?!\d)")
+#: A time of day.
+_CLOCK = re.compile(r"\d[T ]\d{2}:\d{2}")
 
 in_state, in_plan, in_settings = (
     partial(click.option, cls=opt.Option, section=heading) for heading in ("State", "Plan and demo", "Settings")
@@ -49,8 +51,9 @@ in_state, in_plan, in_settings = (
 
 
 @click.command(
-    cls=opt.Command, example="scoreprism monitor state.json --add scores/2026-11-15.parquet --target paid --score p"
-)
+    cls=opt.Command, example="scoreprism monitor state.json --add scores/2026-11-15.parquet --target paid --score p",
+    context_settings={"show_default": True, "allow_extra_args": True},
+)  # fmt: skip
 @click.argument("state", type=opt.FILE, required=False)
 @opt.options(
     in_state("--add", multiple=True, type=opt.Named("file"), metavar="FILES",
@@ -82,7 +85,7 @@ in_state, in_plan, in_settings = (
     in_settings("--baseline", type=click.IntRange(min=1), metavar="N",
                 help="First periods, which show how the score always was, for change (default 30)."),
     in_settings("--arl", type=click.IntRange(min=2), metavar="N",
-                help="Ring once in N periods on average instead, if nothing changes."),
+                help="Instead of --alpha: at least N periods on average until a false alarm."),
     in_settings("--weights", type=click.Choice(WEIGHTS), metavar="NAME",
                 help="What --weight holds: frequency or importance."),
     in_plan("--plan", is_flag=True, help="Simulate how many periods it takes until an alarm."),
@@ -109,6 +112,9 @@ def monitor(state: str | None, page: str | None, as_json: bool, force: bool, **g
 
     Exit codes: 0 no alarm; 1 alarm; 2 refused.
     """
+    if rest := click.get_current_context().args:
+        got = f"got {rest[0]!r} too. Quote a glob, as in --add 'scores/*.parquet', or repeat --add"
+        raise click.UsageError(f"--add takes one path each time, and the command one STATE; {got}")
     _require_one_purpose(state, given)
     with _spelled():
         if given["plan"]:
@@ -228,6 +234,8 @@ class _Added:
             before = watched.parts
             try:
                 rows = reading.read(files)
+                if reading.needs_rows:
+                    watched._keep_columns(reading.named)
                 part = ", ".join(Path(file).name for file in files)
                 extend = part if given["extend"] else False
                 watched.update(rows, period=period, extend=extend, replace=given["replace"])
@@ -262,17 +270,23 @@ class _Reading:
             "sample_weight": given["weight"] or before.get("sample_weight"),
             "segments": list(given["segments"]) or before.get("segments", []),
             "pos_label": given["pos_label"],
+            "groups": given["groups"] or before.get("groups"),
         }
         for name in ("target", "score"):
             if columns[name] is None:
                 raise click.UsageError(f"--{name} must name a column; got none. Columns are not guessed")
+        if columns["sample_weight"] is not None and watched.settings.weights is None:
+            why = "frequency (a row stands for so many) or importance"
+            raise click.UsageError(f"--weight must come with --weights, which says what it holds: {why}. Pass it")
         reading = cls(files, given, columns, watched.settings.loss, watched.settings.weights)
         if columns["pos_label"] is None:
             columns["pos_label"] = before.get("pos_label")
         elif not reading.needs_rows:
             columns["pos_label"] = reading._parse_label(columns["pos_label"])
         if reading.needs_rows and given["time"] is not None:
-            why = "--groups" if given["groups"] else "several classes" if reading._has_classes else "importance weights"
+            why = (
+                "--groups" if columns["groups"] else "several classes" if reading._has_classes else "importance weights"
+            )
             raise click.UsageError(f"--time is not for rows with {why}. Pass a file for each period, or --period")
         return reading
 
@@ -283,7 +297,12 @@ class _Reading:
     @property
     def needs_rows(self) -> bool:
         """Whether rows are read into memory: sums know neither classes, groups nor importance."""
-        return self._has_classes or self.given["groups"] is not None or self.weights == "importance"
+        return self._has_classes or self.columns["groups"] is not None or self.weights == "importance"
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The columns that are remembered: groups where there are any."""
+        return {name: value for name, value in self.columns.items() if name != "groups" or value is not None}
 
     def list_batches(self) -> list[tuple[str | None, list[str]]]:
         """Files that belong together and their period, in order of time; None where a column holds it."""
@@ -310,11 +329,14 @@ class _Reading:
 
         given, columns = self.given, self.columns
         time = {} if given["time"] is None else {"time": given["time"], "period": self._find_length()}
-        return aggregate(
+        sums = aggregate(
             list(files), target=columns["target"], score=columns["score"], loss=self.loss,
             sample_weight=columns["sample_weight"], segments=columns["segments"] or None,
             pos_label=columns["pos_label"], engine=given["engine"], **time,
         )  # fmt: skip
+        if time and time["period"] is None:
+            _require_periods(sums.periods)
+        return sums
 
     def _read_rows(self, files: Sequence[str]) -> Sample:
         from scoreprism.cli._column_roles import ReadOptions
@@ -325,7 +347,7 @@ class _Reading:
         columns = self.columns
         options = ReadOptions(
             target=columns["target"], scores=(columns["score"],), segments=tuple(columns["segments"]),
-            weight=columns["sample_weight"], pos_label=columns["pos_label"], groups=self.given["groups"],
+            weight=columns["sample_weight"], pos_label=columns["pos_label"], groups=columns["groups"],
             as_given=True,
         )  # fmt: skip
         return read_sample(files[0], options).sample
@@ -351,6 +373,16 @@ class _Reading:
 
         frame: Any = nw.from_native(scan(list(self.files), engine=self.given["engine"])).lazy()
         return dict(frame.collect_schema())
+
+
+def _require_periods(names: Sequence[Any]) -> None:
+    """Refuse text with times of day: each time would be a period."""
+    from scoreprism.exceptions import InputError
+
+    times = [one for one in names if isinstance(one, str) and _CLOCK.search(one)]
+    if times:
+        rule, got = "--time must hold dates, datetimes or periods", f"text with times of day, {times[0]!r}"
+        raise InputError(rule, got, "Cast it to datetimes or cut it to days; CSV files hold both as text.")
 
 
 def _find_day(path: str) -> str:
@@ -394,16 +426,28 @@ def describe(watched: CalibrationMonitor) -> str:
     where = f"{watched.periods[-1]} (period {len(watched.periods)})"
     evidence = f"E = {write_evidence(_get_evidence(watched))}, needs {write_evidence(_get_needed(watched))}"
     alarm = watched.alarm
+    view = next(one.facts["view"] for one in watched._findings() if one.kind in ("monitor_alarm", "monitor_quiet"))
     if alarm is None:
-        found = f"{where}: no alarm; {evidence}; reliability ≤ {watched.bounds().high:.2g}"
+        about = "reliability" if view is None else f"reliability of {view}"
+        found = f"{where}: no alarm; {evidence}; {about} ≤ {_write_loss(watched.bounds().high)}"
     else:
         most = write_evidence(float(watched.log_evidence(_get_process(watched)).max()))
         evidence = f"E reached {most}, needs {write_evidence(_get_needed(watched))}"
-        off = f"scores are {alarm.direction} since {alarm.since} (90 %: {alarm.since_first} to {alarm.since_last})"
-        gain = f"recalibration gains {alarm.reliability.low:.2g} to {alarm.reliability.high:.2g}"
+        off = f"{'scores' if view is None else f'probabilities of {view}'} are {alarm.direction} since {alarm.since}"
+        if alarm.since_first != alarm.since_last:
+            off += f" (90 %: {alarm.since_first} to {alarm.since_last})"
+        ends = f"{_write_loss(alarm.reliability.low)} to {_write_loss(alarm.reliability.high)}"
+        gain = f"recalibration gains {ends}" if view is None else f"their reliability is {ends}"
         found = f"{where}: alarm of {alarm.period}; {off}; {evidence}; {gain}"
     flagged = [name for name, is_off in watched.list_segments().items() if is_off]
     return f"{found}; flagged: {', '.join(flagged)}" if flagged else found
+
+
+def _write_loss(value: float) -> str:
+    """A loss with two digits, and no power of ten."""
+    from numpy import format_float_positional
+
+    return format_float_positional(value, 2, fractional=False, trim="-")
 
 
 def write_evidence(log_e: float) -> str:
@@ -433,7 +477,8 @@ def _write_json(watched: CalibrationMonitor, state: str | None, done: _Added) ->
     """The same for machines."""
     from scoreprism._document.result_json import encode
 
-    last: dict[str, Any] = {}
+    names = "alarm", "process", "log_e", "log_e_needed", "evidence_lost", "reliability", "segments"
+    last: dict[str, Any] = dict.fromkeys(names)  # the same fields after a restart
     if watched.periods:
         alarm, bounds = watched.alarm, watched.bounds()
         last = {

@@ -125,7 +125,8 @@ class CalibrationMonitor(Result):
         Prior chance that a change begins in a period, 1/365 by default; a quarter is on a score that was off from the
         start.
     arl : int, optional
-        Ask for a detector with this average number of periods to a false alarm instead (Shiryaev and Roberts).
+        Ask for a detector instead: while scores are calibrated, it takes at least so many periods on average until a
+        false alarm (Shiryaev and Roberts).
     weights : {"frequency", "importance"}, optional
         What `sample_weight` is: a row stands for so many rows, or counts for at most one.
     scores : array-like of shape (n,), optional
@@ -174,13 +175,16 @@ class CalibrationMonitor(Result):
             pos_label=pos_label,
             classes=None if classes is None else tuple(np.asarray(classes).tolist()),
         )
+        if arl is not None and alarm == "change":
+            rule = "`arl` must come with `alarm`='calibration', since its detector is about calibrated scores"
+            refuse(rule, "'change'", "Leave one of them out.")
         self._typical = () if scores is None else _read_typical(parse_law(scores, "scores"))
         self._classes: tuple[Any, ...] | None = None
         self._periods: tuple[Period, ...] = ()
         self._streams: dict[StreamKey, Stream] = {}
         self._restarts: tuple[Restart, ...] = ()
         self._file: tuple[str, str | None] | None = None  # where it was last read or saved, and the digest of that file
-        #: Columns that its sums were made of, where it was updated by sums.
+        #: Columns that its rows came from, where that is known: of sums, and of files.
         self.columns: dict[str, Any] | None = None
 
     # ── periods ─────────────────────────────────────────────────────────────────────────────────────
@@ -297,10 +301,15 @@ class CalibrationMonitor(Result):
         if self.settings.pos_label is not None and settings.pos_label != self.settings.pos_label:
             got = f"{write_plain(settings.pos_label)}; the monitor has {write_plain(self.settings.pos_label)}"
             refuse("sums must have the `pos_label` of the monitor", got, "Pass it to aggregate.")
-        if self.columns is not None and columns != self.columns:
-            name = next(name for name, value in columns.items() if value != self.columns[name])
-            got = f"{name} {write_plain(columns[name])}; before {write_plain(self.columns[name])}"
-            refuse("sums must be of the same columns in all periods", got, "Begin another monitor for other columns.")
+        self._keep_columns(columns)
+
+    def _keep_columns(self, columns: dict[str, Any]) -> None:
+        """Refuse other columns than before; keep them."""
+        before = self.columns or columns
+        odd = [name for name in {**before, **columns} if columns.get(name) != before.get(name)]
+        if odd:
+            got = f"{odd[0]} {write_plain(columns.get(odd[0]))}; before {write_plain(before.get(odd[0]))}"
+            refuse("all periods must have the same columns", got, "Begin another monitor for other columns.")
         self.columns = columns
 
     def _count(self, name: str | int, lines: Lines, part: str | None, *, extend: bool, replace: bool) -> None:
@@ -316,6 +325,8 @@ class CalibrationMonitor(Result):
         self._require_new(name, known, extend=extend, replace=replace)
         self._require_streams(lines)
         is_added = known is not None and extend
+        if replace and len(names) == 1:  # nothing else is in the bins of its old scores
+            self._streams = {}
         if is_added and place == 0 and not self._typical:
             rule = "the first period must come at once, since bins are made of its scores"
             remedy = "Pass all its rows together", "pass `scores` of a typical period to CalibrationMonitor"
@@ -346,7 +357,8 @@ class CalibrationMonitor(Result):
             refuse(rule, got, "Pass `replace`=True and all rows of the period.")
         if same and extend and not named and None in (now.name, *(one.name for one in same)):
             rule, got = "further rows must be told from a rerun", f"rows of {write_plain(name)} equal to a part of it"
-            refuse(rule, got, "Name every part, as in `extend`='part 2': a part that is known is not counted again.")
+            remedy = "Leave `extend` out for a rerun. To count equal rows again, give every part a name in Python."
+            refuse(rule, got, remedy)
         return bool(named or (same and not extend))
 
     def _require_order(self, name: str | int, past: Mapping[str | int, object]) -> None:
@@ -900,4 +912,8 @@ def _split_periods(sums: Sums, period: Any) -> list[tuple[str | int, Sums]]:
     names = {one: parse_period(one) for one in sums.periods}
     if sums.settings.period == "week":  # named by their Mondays there, which would look like days
         names = {one: date.fromisoformat(one).strftime("%G-W%V") for one in sums.periods}
+    unsorted = [one for one in names.values() if find_kind(one) == "names"]
+    if unsorted:
+        rule = f"{column!r} must hold dates, whole numbers or periods such as 2026-11 or 2026-W46, which sort by time"
+        refuse(rule, write_plain(unsorted[0]), "Cast it to dates.")
     return [(names[one], sums.select(**{column: one})) for one in sums.periods]

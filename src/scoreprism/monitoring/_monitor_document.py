@@ -56,7 +56,7 @@ _SIZE = (5.0, 3.0)
 _PROCESSES = {
     "calibration": "E against calibration",
     "change": "E against no change",
-    "detector": "sum of the detector",
+    "detector": "the sum of the detector",
 }
 #: What each part of a change of the loss is.
 _PARTS = {
@@ -130,7 +130,7 @@ def _tabulate_state(monitor: CalibrationMonitor, alarm: Alarm | None) -> Table:
     for name in names:
         log10 = float(monitor.log_evidence(name)[-1]) / math.log(10.0)
         more = f" ({write_evidence(needed / math.log(10.0))} needed)" if name == process else ""
-        rows.append((_PROCESSES[name], f"{write_evidence(log10)}{more}"))
+        rows.append((_PROCESSES[name].removeprefix("the "), f"{write_evidence(log10)}{more}"))
     if alarm is not None:
         rows.append(("alarm", write_period(alarm.period)))
         since = write_period(alarm.since)
@@ -171,7 +171,9 @@ def _tabulate_means(monitor: CalibrationMonitor, findings: Sequence[Finding]) ->
 
 def _cell(low: float, high: float) -> Range:
     """Bounds as a cell."""
-    return Range(low, high if math.isfinite(high) else None)
+    if not math.isfinite(high):
+        return Range(low, None)
+    return Range(low if low >= 0.005 * high else 0.0, high)  # no 0.0000, which a lower end would be printed as
 
 
 def _ends(known: Interval) -> tuple[float, float]:
@@ -205,8 +207,11 @@ def _make_evidence(monitor: CalibrationMonitor, alarm: Alarm | None, findings: S
     if alarm is None:
         words += f" An alarm rings at {write_evidence(needed)}."
     else:
-        words += f" The diamond is the alarm of {write_period(alarm.period)}, when E reached {write_evidence(needed)}."
-    evidence = _make_figure(monitor, "evidence", "E over time", words)
+        what = "it" if process == "detector" else "E"
+        reached = f"{what} reached {write_evidence(needed)}"
+        words += f" The diamond is the alarm of {write_period(alarm.period)}, when {reached}."
+    title = "The detector over time" if process == "detector" else "E over time"
+    evidence = _make_figure(monitor, "evidence", title, words)
     view = find_view(main_stream(monitor), monitor)
     ends, confidence = monitor.bounds(), write_percent(1.0 - monitor.settings.alpha)
     words = (
@@ -338,8 +343,15 @@ def _make_method(monitor: CalibrationMonitor, findings: Sequence[Finding]) -> Se
     evidence = (
         "E weighs the outcomes under the scores against many other maps from scores to chances. It starts at 1, falls "
         "slowly while scores are calibrated, and grows by a factor every day once they are not. “Against no change” "
-        "does the same for scores that are always off in one way. An alarm stays until the monitor is restarted."
+        "compares recent outcomes with earlier ones at equal scores: it starts at 0.1, never falls, and hardly grows "
+        "while scores are off in one way only. "
     )
+    if find_process(monitor)[0] == "detector":
+        evidence = (
+            "The detector weighs the outcomes under the scores against many other maps from scores to chances, and "
+            "sums over all periods since when scores may be off. "
+        )
+    evidence += "An alarm stays until the monitor is restarted."
     reliability = (
         "Reliability is the part of the loss that recalibration removes. Its bounds hold at all looks together with "
         f"{confidence}, which makes them wider than those of a single test at the end."

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 WEIGHTS = ("frequency", "importance")
 #: Classes up to which each class is followed beside the most likely one.
 _MOST_CLASSES = 20
+#: So many rows, or cells, show how scores are spread. Fewer are joined by as many spread over log-odds.
+_ENOUGH = 16
+_EVENLY = 1.0 / (1.0 + np.exp(-np.linspace(-8.0, 8.0, 64)))
 #: Names of what is followed: the event of two classes; whether the most likely class is right, and single classes.
 EVENT, TOP = "event", "most likely class"
 
@@ -59,8 +62,12 @@ def make_bins(score: FloatArray, weight: FloatArray) -> Alternatives:
     """Bins and moves that suit these scores; the same from rows and from sums by cell."""
     cell = find_grid_cells(score)
     mass, total = (np.bincount(cell, one).astype(np.float64) for one in (weight, weight * score))
-    held = mass > 0.0
-    return Alternatives.of(total[held] / mass[held], mass[held])
+    mass, total = mass[mass > 0.0], total[mass > 0.0]
+    means = total / mass
+    if max(mass.size, mass.sum()) < _ENOUGH:  # a bin or two would hide most maps, for good
+        means = np.concatenate([means, _EVENLY])
+        mass = np.concatenate([mass, np.full(_EVENLY.size, _ENOUGH / _EVENLY.size)])
+    return Alternatives.of(means, mass)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +229,9 @@ def read_sums(sums: Sums, loss: ProperLoss, weights: str | None) -> dict[StreamK
     w, event = table["w"], table["y"].astype(np.float64)
     if settings.has_weights:
         if weights != "frequency":
-            rule = "sums with weights must be of frequencies"
-            refuse(rule, "weights that are not said to be", "Use `weights`='frequency', or pass rows.")
+            rule = "weights in sums must be frequencies, and `weights` must say so"
+            got = "importance weights" if weights else "weights alone"
+            refuse(rule, got, "Use `weights`='frequency', or pass rows with 'importance'.")
         if (w != np.round(w)).any():
             got = f"{w[w != np.round(w)][0]:g} as a sum of some"
             refuse("frequencies must be whole numbers", got, "Pass rows, with `weights`='importance'.")

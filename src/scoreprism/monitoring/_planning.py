@@ -222,7 +222,7 @@ def _find_changes(law: _ScoreLaw, loss: ProperLoss, cost: float) -> tuple[dict[s
         most = law.cost(far * direction, loss)
         if most <= cost:
             rule = f"`reliability` must be below what scores that are {name} can cost"
-            refuse(rule, f"{write_plain(cost)}; they can cost {most:.4g}", "Ask for less, or for a larger `spread`.")
+            refuse(rule, f"{write_plain(cost)}; they can cost {most:.4g}", ("Ask for less", "for a larger `spread`"))
         size = brentq(lambda b, d=direction: law.cost(b * d, loss) - cost, still, far)
         moves[name], sizes[name] = size * direction, float(unit + size)
     return moves, sizes
