@@ -21,6 +21,7 @@ from scoreprism._core.checks import parse_choice
 from scoreprism._core.numerics import WITHIN
 from scoreprism._core.resampling import Streams
 from scoreprism._core.simplex import FloatArray
+from scoreprism._core.workers import limit_threads
 from scoreprism._fitting.chain_fit import ChainFit
 from scoreprism._fitting.fitted_laws import CellFits, ScoreCells
 from scoreprism._kernels.estimate_intervals import ONE_SIGMA, Absent, Inference
@@ -94,6 +95,7 @@ class GapInference(Inference):
         moved = self.curve.bound_missing(tail)
         return 0.0 if moved == 0.0 or self.norm.reach is None else self.norm.reach(moved, mass)
 
+    @limit_threads()  # products of a resample are small: waking other threads costs more
     def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         chosen = self.default if method is None else parse_choice(method, GAP_INTERVALS, "method")
         gap, mass, noise = self._replicate(n_resamples, random_state)
@@ -216,6 +218,7 @@ class ShapeInference(Inference):
     def std_error(self) -> float:
         return self.inner.std_error
 
+    @limit_threads()
     def interval(self, confidence_level: float, n_resamples: int, random_state: object, method: str | None) -> Interval:
         chosen = "any-shape" if method is None else parse_choice(method, SHAPE_INTERVALS, "method")
         if isinstance(self.inner, Absent) or chosen != "any-shape":
