@@ -21,10 +21,10 @@ LOOKED_AT = ("index", "start", "glossary", "api/generated/scoreprism.decompose",
 
 
 def load(path):
-    """A module that is no part of a package."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    """A module that is no part of a package, by a name that hides no other: Python has a module ``site``."""
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # its records look their annotations up there
+    sys.modules[spec.name] = module  # its records look their annotations up there
     spec.loader.exec_module(module)
     return module
 
@@ -234,6 +234,7 @@ def test_pages_are_accessible_ask_for_nothing_and_fit(site, scheme, width):
             page.wait_for_timeout(200)
             assert [url for url in asked if not url.startswith(("file:", "data:"))] == [], name
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            assert page.evaluate("h = document.querySelector('h1'), h.scrollWidth <= h.clientWidth"), name
             violations = axe.Axe().run(page).response["violations"]
             assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == [], name
             page.close()
