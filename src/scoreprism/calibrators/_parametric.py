@@ -66,7 +66,8 @@ class PlattCalibrator(Calibrator):
     Logistic regression on the logit of the score: ``logit C = slope · logit S + intercept``.
 
     Platt scaling: the maximum-likelihood fit, by Newton's method. Slope 1 and intercept 0 mean calibrated; a slope
-    below 1 means overconfident. The slope may be negative: a reversed score is turned around unless `increasing` forbids it.
+    below 1 means overconfident. The slope may be negative: a reversed score is turned around unless `increasing`
+    forbids it.
 
     Parameters
     ----------
