@@ -86,6 +86,29 @@ def test_every_public_name_has_a_page(extensions):
     assert "calibrators.PlattCalibrator" in api_pages._write_page("scoreprism.CALIBRATORS", scoreprism.CALIBRATORS)
 
 
+def test_prose_links_the_first_mention_of_a_name_that_is_no_everyday_word(extensions):
+    from types import SimpleNamespace
+
+    import api_pages
+    from docutils import nodes
+
+    words = ["PlattCalibrator", "compare", "PlattCalibrator", "scale.decompose()", "LOSSES", "y_true"]
+    body = nodes.paragraph("", "", *(nodes.literal(word, word) for word in words))
+    heading = nodes.title("", "", nodes.literal("from_loss", "from_loss"))
+    page = nodes.section("", heading, body)
+    api_pages.link_first_mentions(SimpleNamespace(env=SimpleNamespace(docname="guide/look")), page)
+    targets = [node.get("reftarget") for node in body]
+    assert targets == [
+        "scoreprism.calibrators.PlattCalibrator",
+        None,
+        None,
+        "scoreprism.scale.decompose",
+        "scoreprism.LOSSES",
+        None,
+    ]
+    assert isinstance(heading[0], nodes.literal)
+
+
 # ── what pages are made with ────────────────────────────────────────────────────────────────────────
 
 PAGE = """
