@@ -223,9 +223,11 @@ def link_first_mentions(app: Sphinx, document: nodes.document) -> None:
     short = {path.rpartition(".")[2]: path for path in _PATHS}
     left = {name: path for name, path in short.items() if re.search(r"[A-Z]\w{3}|_", name) and name not in EVERYDAY}
     left |= {path.removeprefix("scoreprism."): path for path in _PATHS if path.count(".") == 2}
+    taken = (nodes.reference, nodes.title, addnodes.pending_xref)
+    inside = {word for kind in taken for other in document.findall(kind) for word in other.findall(nodes.literal)}
     for word in list(document.findall(nodes.literal)):
         path = left.pop(word.astext().removesuffix("()"), None)
-        if path and not isinstance(word.parent, nodes.reference | nodes.title | addnodes.pending_xref):
+        if path and word not in inside:
             where = {"refdomain": "py", "reftype": "obj", "reftarget": path, "refdoc": page}
             link = addnodes.pending_xref("", **where, refexplicit=True)
             word.replace_self(link)

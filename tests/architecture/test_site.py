@@ -95,7 +95,8 @@ def test_prose_links_the_first_mention_of_a_name_that_is_no_everyday_word(extens
     words = ["PlattCalibrator", "compare", "PlattCalibrator", "scale.decompose()", "LOSSES", "y_true"]
     body = nodes.paragraph("", "", *(nodes.literal(word, word) for word in words))
     heading = nodes.title("", "", nodes.literal("from_loss", "from_loss"))
-    page = nodes.section("", heading, body)
+    link = nodes.inline("", "", nodes.literal("check_proper", "check_proper"))
+    page = nodes.section("", heading, nodes.reference("", "", link), body)
     api_pages.link_first_mentions(SimpleNamespace(env=SimpleNamespace(docname="guide/look")), page)
     targets = [node.get("reftarget") for node in body]
     assert targets == [
@@ -107,6 +108,7 @@ def test_prose_links_the_first_mention_of_a_name_that_is_no_everyday_word(extens
         None,
     ]
     assert isinstance(heading[0], nodes.literal)
+    assert isinstance(link[0], nodes.literal)
 
 
 # ── what pages are made with ────────────────────────────────────────────────────────────────────────
