@@ -8,7 +8,7 @@ for (const button of document.querySelectorAll(".search-button-field")) {
   const text = button.innerText.replace(/\s+/g, "");
   if (text) button.setAttribute("aria-label", text.replace(/^Search/, "Search "));
 }
-// A table that scrolls can be reached, and scrolled, with the keyboard.
-for (const table of document.querySelectorAll("div.output_html")) {
-  if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
+// A table or formula that scrolls can be reached, and scrolled, with the keyboard.
+for (const box of document.querySelectorAll("div.output_html, div.math")) {
+  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
 }

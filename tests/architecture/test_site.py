@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 #: Pages that a browser looks at.
-LOOKED_AT = ("index", "start", "glossary", "api/generated/scoreprism.decompose", "api/generated/scoreprism.metrics")
+LOOKED_AT = (
+    "index", "start", "glossary", "monitoring", "guide/ideas", "api/generated/scoreprism.decompose", "api/generated/scoreprism.metrics",
+)  # fmt: skip
 
 
 def load(path):
