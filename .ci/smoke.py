@@ -18,7 +18,7 @@ from pathlib import Path
 from lowest import lowest
 
 ROOT = Path(__file__).parents[1]
-#: A wheel must stay below this; 0.1.0 has 1,068 kB, all of it code.
+#: A wheel must stay below this; 0.1.0 has 1,117 kB, nearly all of it code.
 LARGEST = 1_200_000
 #: Nothing but the library and its metadata.
 OWN = ("scoreprism/", "scoreprism-")

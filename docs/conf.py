@@ -84,6 +84,8 @@ sphinx_gallery_conf = {
 # Pages: nothing is asked of another host when they are read
 html_theme = "pydata_sphinx_theme"
 html_title = "scoreprism"
+html_favicon = "_static/favicon.svg"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]

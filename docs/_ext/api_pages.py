@@ -215,6 +215,25 @@ def find_types() -> dict[str, str]:
     return {path.rpartition(".")[2]: path for path in classes if path.rpartition(".")[2] not in EVERYDAY}
 
 
+def link_first_mentions(app: Sphinx, document: nodes.document) -> None:
+    """In a page of prose, link the first mention of a public name that is no everyday word."""
+    page = app.env.docname
+    if page.startswith(("api/", "auto_")):
+        return
+    short = {path.rpartition(".")[2]: path for path in _PATHS}
+    left = {name: path for name, path in short.items() if re.search(r"[A-Z]\w{3}|_", name) and name not in EVERYDAY}
+    left |= {path.removeprefix("scoreprism."): path for path in _PATHS if path.count(".") == 2}
+    taken = (nodes.reference, nodes.title, addnodes.pending_xref)
+    inside = {word for kind in taken for other in document.findall(kind) for word in other.findall(nodes.literal)}
+    for word in list(document.findall(nodes.literal)):
+        path = left.pop(word.astext().removesuffix("()"), None)
+        if path and word not in inside:
+            where = {"refdomain": "py", "reftype": "obj", "reftarget": path, "refdoc": page}
+            link = addnodes.pending_xref("", **where, refexplicit=True)
+            word.replace_self(link)
+            link += word
+
+
 def leave_out(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what scikit-learn writes into each class for its metadata routing."""
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
@@ -225,6 +244,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_role("name", NameRole(innernodeclass=nodes.literal))
     app.add_role_to_domain("py", "name", NameRole(innernodeclass=nodes.literal))
     app.connect("builder-inited", write_pages)
+    app.connect("doctree-read", link_first_mentions)
     app.connect("missing-reference", resolve_name)
     app.connect("autodoc-skip-member", leave_out)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -129,12 +129,13 @@ class Run(SphinxDirective):
         target = Path(self.env.srcdir, MADE)
         target.mkdir(exist_ok=True)
         name = f"{self.env.docname.replace('/', '-')}-{self.env.new_serialno('shown-figure')}.svg"
+        width = f"{125 * plt.gcf().get_figwidth():.0f}px"  # words of all figures are as large as those of the page
         with mpl_ids(name):
             pair = save_both(plt.gcf(), target / name)
         plt.close("all")
         return [
             nodes.image(uri=f"{MADE}/{path.name}" if "/" not in self.env.docname else f"/{MADE}/{path.name}",
-                        alt=self.options["figure"], classes=[only, "shown-figure"])
+                        alt=self.options["figure"], width=width, classes=[only, "shown-figure"])
             for path, only in zip(pair, ("only-light", "only-dark"), strict=True)
         ]  # fmt: skip
 

@@ -17,15 +17,16 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 #: Pages that a browser looks at.
-LOOKED_AT = ("index", "start", "glossary", "api/generated/scoreprism.decompose", "api/generated/scoreprism.metrics")
+LOOKED_AT = (
+    "index", "start", "glossary", "monitoring", "guide/ideas", "api/generated/scoreprism.decompose", "api/generated/scoreprism.metrics",
+)  # fmt: skip
 
 
 def load(path):
-    """A module that is no part of a package."""
-    name = f"of_the_site_{path.stem}"  # not `site`, which Python has
-    spec = importlib.util.spec_from_file_location(name, path)
+    """A module that is no part of a package, by a name that hides no other: Python has a module ``site``."""
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # its records look their annotations up there
+    sys.modules[spec.name] = module  # its records look their annotations up there
     spec.loader.exec_module(module)
     return module
 
@@ -85,6 +86,31 @@ def test_every_public_name_has_a_page(extensions):
     kinds = {api_pages._kind(thing) for thing in names.values()}
     assert kinds == {"class", "exception", "function", "data"}
     assert "calibrators.PlattCalibrator" in api_pages._write_page("scoreprism.CALIBRATORS", scoreprism.CALIBRATORS)
+
+
+def test_prose_links_the_first_mention_of_a_name_that_is_no_everyday_word(extensions):
+    from types import SimpleNamespace
+
+    import api_pages
+    from docutils import nodes
+
+    words = ["PlattCalibrator", "compare", "PlattCalibrator", "scale.decompose()", "LOSSES", "y_true"]
+    body = nodes.paragraph("", "", *(nodes.literal(word, word) for word in words))
+    heading = nodes.title("", "", nodes.literal("from_loss", "from_loss"))
+    link = nodes.inline("", "", nodes.literal("check_proper", "check_proper"))
+    page = nodes.section("", heading, nodes.reference("", "", link), body)
+    api_pages.link_first_mentions(SimpleNamespace(env=SimpleNamespace(docname="guide/look")), page)
+    targets = [node.get("reftarget") for node in body]
+    assert targets == [
+        "scoreprism.calibrators.PlattCalibrator",
+        None,
+        None,
+        "scoreprism.scale.decompose",
+        "scoreprism.LOSSES",
+        None,
+    ]
+    assert isinstance(heading[0], nodes.literal)
+    assert isinstance(link[0], nodes.literal)
 
 
 # ── what pages are made with ────────────────────────────────────────────────────────────────────────
@@ -235,6 +261,7 @@ def test_pages_are_accessible_ask_for_nothing_and_fit(site, scheme, width):
             page.wait_for_timeout(200)
             assert [url for url in asked if not url.startswith(("file:", "data:"))] == [], name
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            assert page.evaluate("h = document.querySelector('h1'), h.scrollWidth <= h.clientWidth"), name
             violations = axe.Axe().run(page).response["violations"]
             assert [v["id"] for v in violations if v["impact"] in ("serious", "critical")] == [], name
             page.close()

@@ -49,10 +49,8 @@ with house_style():
             color=line.get_color(),
             alpha=0.2,
         )
-        print(
-            f"{form:9}",
-            {n: round(float(m), 5) for n, m in zip(sizes, mean, strict=True)},
-        )
+        in_1e4 = [round(10_000 * m, 1) + 0 for m in mean.tolist()]
+        print(f"{form:9} in 1e-4:", dict(zip(sizes, in_1e4, strict=True)))
     ax.axhline(0, color="#666666", linewidth=0.8)
     ax.set(
         xscale="log",

@@ -19,9 +19,7 @@ from scoreprism import calibration_test, grouping_test
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2000, 2))
 score = 1 / (1 + np.exp(-X[:, 0]))
-unused = (
-    0.6 * (X[:, 1] > 0) - 0.3
-)  # shifts the chance up or down, and is 0 on average
+unused = 0.6 * (X[:, 1] > 0) - 0.3  # moves the chance, by 0 on average
 y = rng.random(2000) < np.clip(score + unused * score * (1 - score) * 4, 0, 1)
 
 calibrated = calibration_test(y, score, random_state=0)

@@ -65,8 +65,8 @@ class PlattCalibrator(Calibrator):
     """
     Logistic regression on the logit of the score: ``logit C = slope · logit S + intercept``.
 
-    The maximum-likelihood fit, by Newton's method. Slope 1 and intercept 0 mean calibrated; a slope below 1 means
-    overconfident. The slope may be negative: a reversed score is turned around unless `increasing`
+    Platt scaling: the maximum-likelihood fit, by Newton's method. Slope 1 and intercept 0 mean calibrated; a slope
+    below 1 means overconfident. The slope may be negative: a reversed score is turned around unless `increasing`
     forbids it.
 
     Parameters
@@ -149,8 +149,9 @@ class TemperatureCalibrator(Calibrator):
     """
     Logits divided by one temperature T > 0: softmax(logits / T).
 
-    The maximum-likelihood T, between 1e-6 and 1e6. The most probable class stays the most probable, and, for scores
-    inside (0, 1), the log loss on the rows it was fitted on is never above that of the scores.
+    Temperature scaling (Guo et al. 2017): the maximum-likelihood T, between 1e-6 and 1e6. The most probable class stays
+    the most probable, and, for scores inside (0, 1), the log loss on the rows it was fitted on is never above that of
+    the scores.
 
     Attributes
     ----------

@@ -87,7 +87,8 @@ class VectorScalingCalibrator(_SoftmaxCalibrator):
     """
     A slope and an intercept for every class: softmax(a_k · z_k + b_k) (Guo et al. 2017).
 
-    z are log-probabilities minus their mean over the classes, which is all that logits and a softmax have in common.
+    Vector scaling. z are log-probabilities minus their mean over the classes, which is all that logits and a softmax
+    have in common.
 
     Parameters
     ----------
@@ -132,7 +133,8 @@ class MatrixScalingCalibrator(_SoftmaxCalibrator):
     """
     A full matrix on the log-ratios: softmax(W z + b), with a ridge that pulls W to the identity (Guo et al. 2017).
 
-    z are log-probabilities minus their mean, so nothing depends on a reference class or on the constant of a softmax.
+    Matrix scaling. z are log-probabilities minus their mean, so nothing depends on a reference class or on the constant
+    of a softmax.
 
     Parameters
     ----------
