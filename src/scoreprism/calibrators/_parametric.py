@@ -214,8 +214,12 @@ class TemperatureCalibrator(Calibrator):
     @property
     def temperature_(self) -> float:
         """The temperature."""
-        fitted = self._fitted
-        return 1.0 / float(fitted.sharpness if isinstance(fitted, Tempered) else fitted.curve.slope)
+        return 1.0 / read_sharpness(self._fitted)
+
+
+def read_sharpness(fitted: Any) -> float:
+    """What a fitted temperature map multiplies log-probabilities by."""
+    return float(fitted.sharpness if isinstance(fitted, Tempered) else fitted.curve.slope)
 
 
 #: Classes from which on some of the rows say where to start.

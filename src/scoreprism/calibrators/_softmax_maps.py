@@ -15,10 +15,10 @@ from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.softmax import SoftmaxFit, SoftmaxProblem, fit_softmax
 from scoreprism._maps.parts import Map
 from scoreprism._maps.score_block import ScoreFeatures, find_least_law
-from scoreprism._maps.softmax_map import FEATURES, OneVsRestMap, SoftmaxMap, Tempered, log_law
+from scoreprism._maps.softmax_map import FEATURES, OneVsRestMap, SoftmaxMap, log_law
 from scoreprism._sample.fit_rows import FitRows, smallest
 from scoreprism.calibrators._calibrator import Calibrator, FittedPart, get_calibrator, number, rules, with_parameters
-from scoreprism.calibrators._parametric import TemperatureCalibrator
+from scoreprism.calibrators._parametric import TemperatureCalibrator, read_sharpness
 from scoreprism.calibrators._stepwise import IsotonicCalibrator
 
 _POSITIVE = number("a positive number", lambda v: v > 0.0)
@@ -209,9 +209,8 @@ class StructuredMatrixCalibrator(_SoftmaxCalibrator):
     rows_per_pair = 0.25  # with fewer there is next to nothing to gain (docs/calibrators.md)
 
     def _problem(self, data: FitRows, low: float) -> SoftmaxProblem:
-        tempered = TemperatureCalibrator(kind=data.kind)._fit(data)
+        sharpness = read_sharpness(TemperatureCalibrator(kind=data.kind)._fit(data))
         problem, k = super()._problem(data, low), data.k
-        sharpness = tempered.sharpness if isinstance(tempered, Tempered) else tempered.curve.slope
         each, pairs = 2.0 * self.ridge * k, 2.0 * self.ridge * k * (k - 1)
         ridges = np.full(problem.start.shape, pairs / sharpness**2)
         ridges[:k][np.diag_indices(k)] = each / sharpness**2
