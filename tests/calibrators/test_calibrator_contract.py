@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import duckdb
@@ -1027,6 +1030,52 @@ def test_multiclass_scores_in_another_layout_give_the_same_bits():
     y = np.arange(90) % 3
     plain, other = (DirichletCalibrator().fit(one, y).calibrate(law) for one in (law, np.asfortranarray(law)))
     assert np.array_equal(plain, other)
+
+
+FITS_IN_THREADS = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from threadpoolctl import threadpool_info
+from scoreprism.calibrators import IdentityCalibrator
+
+begun, may_end = [threading.Event(), threading.Event()], [threading.Event(), threading.Event()]
+
+class Slow(IdentityCalibrator):
+    def _fit(self, data):
+        begun[data.codes.size - 10].set()
+        assert may_end[data.codes.size - 10].wait(30)
+        return super()._fit(data)
+
+def fit(which):
+    Slow().fit(np.linspace(0.1, 0.9, 10 + which), np.arange(10 + which) % 2)
+
+def count_threads():
+    print(*{library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})
+
+count_threads()
+with ThreadPoolExecutor(2) as pool:
+    fits = []
+    for which in (0, 1):
+        fits.append(pool.submit(fit, which))
+        assert begun[which].wait(30)
+    count_threads()
+    for which in (0, 1):  # the first to begin is the first to end
+        may_end[which].set()
+        fits[which].result()
+count_threads()
+"""
+
+
+def test_fits_in_several_threads_leave_linear_algebra_its_threads():
+    names = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    environment = os.environ | dict.fromkeys(names, "2")
+    done = subprocess.run(
+        [sys.executable, "-c", FITS_IN_THREADS], env=environment, capture_output=True, text=True, check=True
+    )
+    if not done.stdout.strip():
+        pytest.skip("threads of this linear algebra cannot be counted")
+    assert done.stdout.split() == ["2", "1", "2"]
 
 
 def test_what_maps_promise_by_their_definitions():

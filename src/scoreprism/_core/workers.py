@@ -179,16 +179,26 @@ def map_threads(function: Callable[[Any], Any], items: Sequence[Any], work: int)
         return list(pool.map(function, items))
 
 
+#: Held while linear algebra is limited.
+_IS_LIMITED = threading.Lock()
+
+
 @contextmanager
 def limit_threads() -> Iterator[None]:
     """
     Limit linear algebra to one thread: how threads split a sum changes its last bits.
 
-    The limit belongs to the process. Where several threads work, the thread that waits for them sets it, since the
-    first one to finish would lift it for all.
+    The limit belongs to the process. Who finds it set leaves it alone: to restore what was found then, after the first
+    thread is done, would leave one thread for good. Where several threads work, the one that waits for them sets it.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    if not _IS_LIMITED.acquire(blocking=False):
         yield
+        return
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _IS_LIMITED.release()
 
 
 @cache
