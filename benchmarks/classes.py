@@ -59,10 +59,13 @@ def main() -> None:
     """CPU and wall seconds of `decompose`, and the memory of the process so far."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.classes", description=main.__doc__)
     parser.add_argument("sizes", nargs="*", metavar="N×K", help="for example 10000x3; all by default")
-    sizes = [tuple(map(int, one.replace("×", "x").split("x"))) for one in parser.parse_args().sizes] or SIZES
+    parser.add_argument("--single", action="store_true", help="logits in single precision")
+    options = parser.parse_args()
+    sizes = [tuple(map(int, one.replace("×", "x").split("x"))) for one in options.sizes] or SIZES
     print("| rows × classes | wall, s | CPU, s | peak memory, MB |\n|---|---:|---:|---:|")
     for n, k in sizes:
         z, y = draw(n, k)
+        z = z.astype(np.float32) if options.single else z
         wall, cpu = time.perf_counter(), time.process_time()
         decompose(y, Logits(z))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
