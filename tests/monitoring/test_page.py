@@ -282,11 +282,11 @@ def test_panels_are_chosen_by_name():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_page_is_one_small_file(kind, tmp_path):
-    path = write_monitor_page(watch(kind), tmp_path / "monitor.html", title="Credit <scores>")
+def test_the_page_is_one_small_file(kind, page_of):
+    path = page_of(kind)
     text = path.read_text(encoding="utf-8")
     assert path.stat().st_size < 500_000
-    assert [one.name for one in tmp_path.iterdir()] == ["monitor.html"]
+    assert list(path.parent.iterdir()) == [path]
     assert "<h1>Credit &lt;scores&gt;</h1>" in text
     assert html.escape(watch(kind).document().headline, quote=False).split(" (")[0].replace(" %", "\u00a0%") in text
     assert not re.search(r"<script|<img|https?://(?!www\.w3\.org)", text)

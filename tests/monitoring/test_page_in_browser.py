@@ -6,21 +6,16 @@ import re
 
 import pytest
 
-from scoreprism.report import write_monitor_page
-from tests.monitoring.monitor_sample import watch
 from tests.report import test_browser as report_pages
 
 #: Fixtures, of which `opened` takes the pages below.
-browser, opened = report_pages.browser, report_pages.opened
+browser, window, opened = report_pages.browser, report_pages.window, report_pages.opened
 KINDS = ("alarm", "quiet", "mix", "segments", "classes", "hostile")
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("monitors")
-    for kind in KINDS:
-        write_monitor_page(watch(kind), folder / f"{kind}.html")
-    return folder
+def pages(page_of):
+    return page_of
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -329,3 +329,9 @@ def hostile_report():
 
     counter = iter(range(10**6))
     return sample_report(rename, lambda text: f"{NAMES[next(counter) % len(NAMES)]} {text}")
+
+
+@cache
+def page_of(name):
+    """The page of one of these reports, which takes more than a second to draw."""
+    return {"sample": sample_report, "hostile": hostile_report, "real": real_report}[name]().to_html()

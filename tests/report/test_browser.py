@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.report.report_sample import hostile_report, real_report, sample_report
+from tests.report.report_sample import page_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -24,10 +24,16 @@ WIDTHS = (320, 390, 768, 1280)
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
+    """Finds the file of a page by its name."""
     folder = tmp_path_factory.mktemp("pages")
-    for name, report in {"sample": sample_report(), "hostile": hostile_report(), "real": real_report()}.items():
-        (folder / f"{name}.html").write_text(report.to_html(), encoding="utf-8")
-    return folder
+
+    def find(name):
+        file = folder / f"{name}.html"
+        if not file.exists():
+            file.write_text(page_of(name), encoding="utf-8")
+        return file
+
+    return find
 
 
 @pytest.fixture(scope="module")
@@ -41,27 +47,37 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def opened(browser, pages):
-    """Opens a page offline; what it asked for and what the browser had to say are kept."""
-    contexts = []
+@pytest.fixture(scope="module")
+def window(browser):
+    """One window, offline; what its page asked for and what the browser had to say are kept.
 
-    def open_page(name="sample", width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        context.set_offline(True)
-        page = context.new_page()
-        page.asked, page.said = [], []
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.on("console", lambda message: page.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: page.said.append(f"dialog: {dialog.message}"))
-        page.goto((pages / f"{name}.html").as_uri())
-        return page
+    A window for every test took three times as long as loading a page anew, which is what keeps tests apart.
+    """
+    context = browser.new_context()
+    context.set_offline(True)
+    page = context.new_page()
+    page.asked, page.said = [], []
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("console", lambda message: page.said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: (page.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+
+@pytest.fixture(scope="module")
+def opened(window, pages):
+    """Loads a page."""
+
+    def open_page(name="sample", width=1280, color_scheme="light"):
+        window.goto("about:blank")
+        window.asked.clear()
+        window.said.clear()
+        window.set_viewport_size({"width": width, "height": 900})
+        window.emulate_media(media="null", color_scheme=color_scheme)  # "null": on a screen, and pdf() on paper
+        window.goto(pages(name).as_uri())
+        return window
+
+    return open_page
 
 
 @pytest.mark.parametrize("name", ["sample", "hostile", "real"])
