@@ -72,6 +72,12 @@ def like(values: NDArray[Any], array: Any, dtype: Any = None) -> Any:
     return placed if dtype is None else convert(placed, dtype)
 
 
+def count_up(n: int, array: Any) -> Any:
+    """0, 1, …, n − 1 where another array lives."""
+    xp, device = namespace(array), getattr(array, "device", None)
+    return xp.arange(n, dtype=xp.int64) if device is None else xp.arange(n, dtype=xp.int64, device=device)
+
+
 def convert(array: Any, dtype: Any) -> Any:
     """The numbers in another type, where the array lives; the array itself where it has that type."""
     if isinstance(array, np.ndarray):

@@ -307,12 +307,20 @@ def clip_block(law: Any, distance: float) -> Any:
     xp = namespace(law)
     if isinstance(law, np.ndarray):
         return clip_law(law, distance)
-    low = xp.any(law < distance, axis=1, keepdims=True)
-    excess = xp.where(law < distance, xp.zeros_like(law), law - distance)
+    low = to_host(xp.min(law, axis=1) < distance)
+    rows = np.flatnonzero(low)
+    if rows.size == 0:
+        return law
+    some = law if rows.size == law.shape[0] else take(law, rows)
+    excess = xp.where(some < distance, xp.zeros_like(some), some - distance)
     total = xp.sum(excess, axis=1, keepdims=True)
     room = 1.0 - law.shape[1] * distance
-    scale = room / xp.where(total > 0.0, total, xp.ones_like(total))
-    return xp.where(low, distance + excess * scale, law)
+    some = distance + excess * (room / xp.where(total > 0.0, total, xp.ones_like(total)))
+    if rows.size == law.shape[0]:
+        return some
+    where = np.arange(law.shape[0])
+    where[rows] = law.shape[0] + np.arange(rows.size)
+    return take(xp.concat([law, some], axis=0), where)
 
 
 def take_rows_of_law(law: Any, rows: IntArray) -> Any:

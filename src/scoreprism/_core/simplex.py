@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import like, namespace
+from scoreprism._core.arrays import count_up, namespace
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -74,7 +74,7 @@ def one_hot_like(y: IntArray, law: FloatArray) -> FloatArray:
     if isinstance(law, np.ndarray):
         return one_hot(y, law.shape[1])
     xp = namespace(law)  # an array of another library
-    return xp.astype(y[:, None] == like(np.arange(law.shape[1]), law)[None, :], law.dtype)
+    return xp.astype(y[:, None] == count_up(law.shape[1], law)[None, :], law.dtype)
 
 
 @lru_cache(maxsize=4)
@@ -88,7 +88,7 @@ def pick(matrix: FloatArray, y: IntArray) -> FloatArray:
     n, k = matrix.shape
     if not isinstance(matrix, np.ndarray):
         xp = namespace(matrix)
-        return xp.take(xp.reshape(matrix, (-1,)), like(np.arange(n) * k, matrix) + y)
+        return xp.take(xp.reshape(matrix, (-1,)), count_up(n, matrix) * k + y)
     if matrix.flags.c_contiguous:  # a flat take is three times faster than two index arrays
         picked: FloatArray = matrix.reshape(-1).take(_row_starts(n, k) + y)
         return picked

@@ -545,22 +545,21 @@ def inflation(partitions: int, folds: int) -> float:
 def leaves(points: FloatArray, size: int) -> IntArray:
     """The leaf of each row of a tree that halves the widest direction until a leaf holds at most `size` rows."""
     leaf = np.zeros(points.shape[0], dtype=np.intp)
-    todo, count = [np.arange(points.shape[0])], 0
+    todo, count = [(np.arange(points.shape[0]), np.ascontiguousarray(points.T))], 0
     while todo:
-        rows = todo.pop()
-        part = points[rows]
-        spread = part.max(axis=0) - part.min(axis=0)
+        rows, part = todo.pop()
+        spread = part.max(axis=1) - part.min(axis=1)
         if rows.size <= size or not spread.max() > 0.0:
             leaf[rows] = count
             count += 1
             continue
-        column = part[:, int(spread.argmax())]
+        column = part[int(spread.argmax())]
         half = rows.size // 2
         cut = np.partition(column, half)[half]
         left = column < cut
         if not left.any():
             left = column <= cut
-        todo += [rows[left], rows[~left]]
+        todo += [(rows[some], part.take(some, axis=1)) for some in (np.flatnonzero(left), np.flatnonzero(~left))]
     return leaf
 
 
@@ -674,17 +673,17 @@ def leaf_products_in_place(
         for first in range(0, table.shape[0], step):
             part = table[first : first + step]
             there, rows = part >= 0, np.maximum(part, 0)
-            apart = np.where(there, weight[rows], 0.0)[:, None, :] * there[:, :, None]
-            key = rows if groups is None else groups[rows]
-            apart = apart * (key[:, :, None] != key[:, None, :])
             some = law.block(tested[rows.ravel()])
             xp = namespace(some)
             codes, floors = like(y[tested[rows.ravel()]], some), like(np.full(rows.size, floor), some, some.dtype)
             residual = xp.reshape(loss.curved(some, codes, floors), (*rows.shape, -1))
-            held = like(apart, residual, residual.dtype)
+            inside, mass = (like(one, some, some.dtype) for one in (1.0 * there, np.where(there, weight[rows], 0.0)))
+            key = like((rows if groups is None else groups[rows]).astype(np.int64), some)
+            held = inside[:, :, None] * mass[:, None, :]
+            held *= xp.astype(key[:, :, None] != key[:, None, :], some.dtype)
             weighted = (residual @ xp.matrix_transpose(residual)) * held
-            for line, values in enumerate((weighted, held, weighted**2)):
-                sums[line, rows[there]] = sums[line, rows[there]] + to_host(xp.sum(values, axis=2))[there]
+            found = [xp.sum(values, axis=2) for values in (weighted, held, weighted**2)]
+            sums[:, rows[there]] += to_host(xp.stack(found))[:, there]
     total, pairs, square = sums
     return _average(total, pairs, square, weight, inflation(len(laws), folds))
 

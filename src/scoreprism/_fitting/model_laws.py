@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import like, namespace, take, to_host, widen
+from scoreprism._core.arrays import count_up, like, namespace, take, to_host, widen
 from scoreprism._core.lazy_laws import ClassScores, LazyLaw, Rows, clip_block
 from scoreprism._core.numerics import EDGE_OF_SHIFTS
 from scoreprism._core.simplex import FloatArray, IntArray, pick
@@ -259,7 +259,7 @@ def _put(law: Any, codes: Any, values: Any) -> Any:
         law[np.arange(law.shape[0]), codes] = values
         return law
     xp = namespace(law)
-    return xp.where(codes[:, None] == like(np.arange(law.shape[1]), law)[None, :], values[:, None], law)
+    return xp.where(codes[:, None] == count_up(law.shape[1], law)[None, :], values[:, None], law)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.arrays import like, namespace, to_host
+from scoreprism._core.arrays import like, namespace, to_host, widen
 from scoreprism._core.numerics import TINY, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, one_hot_like, pick
 from scoreprism._core.workers import limit_threads
@@ -88,27 +88,59 @@ class SoftmaxProblem:
     def _visit_features(self, theta: FloatArray) -> Iterator[tuple[slice, Any, Any, float]]:
         """The same for a design that is computed by blocks, where its scores live."""
         for rows in self.design.blocks():
-            z = self.design.read(rows)
-            xp, weights = namespace(z), like(theta, z, z.dtype)
-            eta = z * weights[0, ...] + weights[1, ...] if self.diagonal else z @ weights
-            if self.offset is not None:
-                eta += like(self.offset[rows], z, z.dtype)
-            eta -= xp.max(eta, axis=1, keepdims=True)
-            observed = pick(eta, like(self.codes[rows], eta))
-            law = np.exp(eta, out=eta) if xp is np else xp.exp(eta)
+            z, codes, mass = self._place(rows)
+            law, top, observed = self._raise(theta, rows, z, codes)
+            xp = namespace(law)
             total = xp.sum(law, axis=1)
             law /= total[:, None]
-            loss = to_host(xp.log(total) - observed).astype(np.float64)
-            yield rows, z.T, law.T, float(self.mass[rows] @ loss)
+            yield rows, z.T, law.T, float(xp.sum(widen(mass * (xp.log(total) + (top - observed)))))
 
-    def _subtract_outcomes(self, law: Any, rows: slice) -> Any:
+    def _place(self, rows: slice) -> tuple[Any, Any, Any]:
+        """The design, the codes and the weights of a block, where its scores live."""
+        z = self.design.read(rows)
+        if isinstance(z, np.ndarray):
+            return z, self.codes[rows], self.mass[rows].astype(z.dtype, copy=False)
+        if rows.start not in self._kept:
+            self._kept[rows.start] = like(self.codes[rows], z), like(self.mass[rows], z, z.dtype)
+        return z, *self._kept[rows.start]
+
+    def _raise(self, theta: FloatArray, rows: slice, z: Any, codes: Any) -> tuple[Any, Any, Any]:
+        """Of a block: exp(η − the largest η of the row), that largest, and the η of the class that occurred."""
+        xp, weights = namespace(z), like(theta, z, z.dtype)
+        eta = z * weights[0, ...] + weights[1, ...] if self.diagonal else z @ weights
+        if self.offset is not None:
+            eta += like(self.offset[rows], z, z.dtype)
+        top = xp.max(eta, axis=1, keepdims=True)
+        observed = pick(eta, codes)
+        eta -= top
+        return np.exp(eta, out=eta) if xp is np else xp.exp(eta), top[:, 0], observed
+
+    @cached_property
+    def _kept(self) -> dict[int, tuple[Any, Any]]:
+        """Codes and weights of the blocks, on the device of the scores."""
+        return {}
+
+    @cached_property
+    def _observed(self) -> FloatArray:
+        """The sum of the rows of the design by the class that occurred, in the shape of θ."""
+        sums, k = np.zeros(self.start.shape), self.start.shape[1]
+        for rows in self.design.blocks():
+            z, codes, mass = self._place(rows)
+            if self.diagonal:
+                weight, some = self.mass[rows], self.codes[rows]
+                sums[0] += np.bincount(some, weight * to_host(pick(z, codes)), k)
+                sums[1] += np.bincount(some, weight, k)
+            else:
+                hits = one_hot_like(codes, z[:, :k]) * mass[:, None]
+                sums += to_host(namespace(z).matrix_transpose(z) @ hits)
+        return sums
+
+    def _subtract_outcomes(self, law: FloatArray, rows: slice) -> FloatArray:
         """Probabilities minus outcomes, times the weight of their row; of arrays (K, rows)."""
         weight, codes = self.mass[rows], self.codes[rows]
-        if isinstance(law, np.ndarray):
-            error = law if self.weight is None else np.multiply(law, weight.astype(law.dtype, copy=False), out=law)
-            error[codes, np.arange(codes.size)] -= weight
-            return error
-        return ((law.T - one_hot_like(like(codes, law), law.T)) * like(weight, law, law.dtype)[:, None]).T
+        error = law if self.weight is None else np.multiply(law, weight.astype(law.dtype, copy=False), out=law)
+        error[codes, np.arange(codes.size)] -= weight
+        return error
 
     def find_least(self, theta: FloatArray) -> float:
         """The smallest probability of any class in any row."""
@@ -117,28 +149,50 @@ class SoftmaxProblem:
 
     def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """The penalised loss and its slope."""
+        loss, slope = (self._sum if isinstance(self.design, np.ndarray) else self._sum_features)(theta)
+        away = theta - self.start
+        penalty = 0.5 * float((self.ridge * away**2).sum())
+        return (loss + penalty) / self.total, (slope + self.ridge * away) / self.total
+
+    def _sum(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """The sum of the losses, and its slope."""
         loss, slope = 0.0, np.zeros(self.start.shape)
         for rows, x, law, part in self._visit(theta):
             loss += part
             error = self._subtract_outcomes(law, rows)
-            if not isinstance(self.design, np.ndarray):
-                slope += self._sum_slope(x, error)
-                continue
             if self.diagonal:
                 slope[0] += np.einsum("kb,kb->k", x, error)
                 slope[1] += error.sum(axis=1)
             else:
                 slope += x @ error.T
-        away = theta - self.start
-        penalty = 0.5 * float((self.ridge * away**2).sum())
-        return (loss + penalty) / self.total, (slope + self.ridge * away) / self.total
+        return loss, slope
 
-    def _sum_slope(self, x: Any, error: Any) -> FloatArray:
-        """The slope of one block."""
-        xp = namespace(x)
-        if self.diagonal:
-            return np.stack([to_host(xp.sum(x * error, axis=1)), to_host(xp.sum(error, axis=1))])
-        return to_host(x @ error.T)
+    def _sum_features(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """
+        The same for a design that is computed by blocks, where its scores live.
+
+        What outcomes add to the slope does not depend on θ; a block is read as often as it must be and no more, and
+        what comes back of it comes at once: on a device this is what takes the time.
+        """
+        loss, slope = 0.0, -self._observed
+        for rows in self.design.blocks():
+            z, codes, mass = self._place(rows)
+            law, top, observed = self._raise(theta, rows, z, codes)
+            xp = namespace(law)
+            total = xp.sum(law, axis=1)
+            cost = xp.sum(widen(mass * (xp.log(total) + (top - observed))))
+            share = mass / total
+            if self.diagonal:
+                shift = share @ law
+                law *= z
+                parts = [share @ law, shift]
+            else:
+                law *= share[:, None]
+                parts = [xp.reshape(xp.matrix_transpose(z) @ law, (-1,))]
+            sums = to_host(xp.concat([*(widen(part) for part in parts), xp.reshape(cost, (1,))]))
+            loss += float(sums[-1])
+            slope += sums[:-1].reshape(slope.shape)
+        return loss, slope
 
     def curvature(self, theta: FloatArray) -> FloatArray:
         """Second derivatives, weights in the order of ``theta.ravel()``."""
@@ -259,7 +313,11 @@ def _descend_scaled(problem: SoftmaxProblem, theta: FloatArray, *, tight: bool) 
     from scipy.optimize import minimize
 
     options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20}
-    if problem.is_single or problem.is_stiff:  # there a slope of 1e-6 is a loss of 1e-12 above the minimum
+    if (
+        problem.is_single
+    ):  # rounding of the loss hides smaller gains, and the search for them costs as much as all before
+        options |= {"ftol": 1e-9, "gtol": _FLAT_SINGLE}
+    elif problem.is_stiff:  # there a slope of 1e-6 is a loss of 1e-12 above the minimum
         options |= {"ftol": 1e-10, "gtol": _FLAT_SINGLE}
     if not tight:
         options |= {"maxiter": 200, "ftol": 1e-9, "gtol": 1e-5}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,22 @@ class ScoreFeatures:
         """Some of the rows."""
         return replace(self, scores=self.scores.take(rows))
 
-    def read(self, rows: Rows) -> Any:
-        """The columns of some rows, where the scores live."""
+    def read(self, rows: slice) -> Any:
+        """The columns of a block of rows, where the scores live; on a device they are kept for the next step."""
+        if isinstance(self.scores.place, np.ndarray):
+            return self._compute(rows)
+        key = rows.start, rows.stop
+        if key not in self._kept:
+            self._kept[key] = self._compute(rows)
+        return self._kept[key]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, int], Any]:
+        """Blocks by their first row and their end."""
+        return {}
+
+    def _compute(self, rows: slice) -> Any:
+        """The columns of a block of rows."""
         block = ScoreBlock(self.scores, rows)
         z = block.logs(self.low) if self.features == "log" else block.centered(self.low)
         if self.features == "squares":
