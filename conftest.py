@@ -34,6 +34,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
+    """Garbage is looked for among what tests make, not what was imported, and less often: a tenth of all time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
