@@ -325,8 +325,11 @@ class RowFits(_PartFits):
             leaf = _cut_into_blocks(score, near)
             size = np.bincount(leaf)[leaf].astype(np.float64)
         else:
-            near, points = 2 * reach_of_classes(tested.size), _find_points(score, tested)
-            leaf = leaves(points, near) if tested.size > NEAREST or points.shape[1] > _TREE else None
+            near = 2 * reach_of_classes(tested.size)
+            if tested.size > NEAREST or score.shape[1] > _TREE:
+                leaf = leaves(_find_points(score, tested, np.float32), near)
+            else:
+                points = np.ascontiguousarray(_find_points(score, tested, np.float64).T)
             size = np.full(tested.size, near + 1.0)
         if curved_residuals(loss, self.parts[0].law[tested[:1]], y[tested[:1]], size[:1]) is None:
             return None
@@ -359,19 +362,25 @@ class RowFits(_PartFits):
 _NEAR_IN, _LOOKED_AT = 64, 8192
 
 
-def _find_points(score: FloatArray, rows: IntArray) -> FloatArray:
-    """Points whose distances are those of probabilities: square roots, of the classes that vary most where many."""
-    if score.shape[1] <= _NEAR_IN:
-        return np.sqrt(score[rows])
-    some = read_block(score, rows[:: -(-rows.size // _LOOKED_AT)])
-    xp = namespace(some)
-    spread = to_host(xp.var(xp.sqrt(some), axis=0))
-    classes = np.sort(np.argsort(-spread, kind="stable")[:_NEAR_IN])
-    points = np.empty((rows.size, classes.size))
+def _find_points(score: FloatArray, rows: IntArray, dtype: Any) -> FloatArray:
+    """
+    Points whose distances are those of probabilities, a column for each row of the score.
+
+    They are square roots, of the classes that vary most where there are many.
+    """
+    classes = np.arange(score.shape[1])
+    if classes.size > _NEAR_IN:
+        some = read_block(score, rows[:: -(-rows.size // _LOOKED_AT)])
+        xp = namespace(some)
+        spread = to_host(xp.var(xp.sqrt(some), axis=0))
+        classes = np.sort(np.argsort(-spread, kind="stable")[:_NEAR_IN])
+    points = np.empty((classes.size, rows.size), dtype)
     step = score.step if isinstance(score, LazyLaw) else 4096
     for first in range(0, rows.size, step):
         block = read_block(score, rows[first : first + step])
-        points[first : first + step] = np.sqrt(to_host(xp.take(block, like(classes, block), axis=1)))
+        if classes.size < score.shape[1]:
+            block = namespace(block).take(block, like(classes, block), axis=1)
+        points[:, first : first + step] = np.sqrt(to_host(block)).T
     return points
 
 
@@ -543,9 +552,9 @@ def inflation(partitions: int, folds: int) -> float:
 
 
 def leaves(points: FloatArray, size: int) -> IntArray:
-    """The leaf of each row of a tree that halves the widest direction until a leaf holds at most `size` rows."""
-    leaf = np.zeros(points.shape[0], dtype=np.intp)
-    todo, count = [(np.arange(points.shape[0]), np.ascontiguousarray(points.T))], 0
+    """The leaf of each column of a tree that halves the widest direction until a leaf holds at most `size` columns."""
+    leaf = np.zeros(points.shape[1], dtype=np.intp)
+    todo, count = [(np.arange(points.shape[1]), points)], 0
     while todo:
         rows, part = todo.pop()
         spread = part.max(axis=1) - part.min(axis=1)
