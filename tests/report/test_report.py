@@ -354,7 +354,7 @@ def test_headline_of_several_models_says_which_to_use_and_which_to_recalibrate(f
 
 def test_tests_of_several_models_are_adjusted_everywhere(law):
     """Holm (1979) over the models: in findings, tables, and the gate; the tests themselves keep their own p-value."""
-    X, y, p = law[0][:200], law[1][:200], law[3][:200]
+    X, y, p = law[0][:200, :1], law[1][:200], law[3][:200]
     models = {name: np.clip(p + shift, 0.01, 0.99) for name, shift in (("a", 0.0), ("b", 0.02), ("c", 0.05))}
     report = make_report(y, models, X, loss="log", cv=2, sections=["verdict", "calibration", "grouping"])
     for about, section, key in (("calibration", "verdict", "glance"), ("grouping", "grouping", "grouping-models")):
@@ -534,7 +534,7 @@ def test_infinite_losses_are_said_with_their_rows_and_everything_else_goes_on():
     X, y, _, p = _law(400)
     wrong = p.copy()
     wrong[np.flatnonzero(y == 1)[:3]] = 0.0
-    report = make_report(y, {"bad": wrong, "good": p}, X, segments={"g": X[:, 1] > 0.5}, calibrators=["platt"], cv=2)
+    report = make_report(y, {"bad": wrong, "good": p}, X[:, :1], segments={"g": X[:, 1] > 0.5}, calibrators=["platt"], cv=2)
     assert "infinite_loss" in _concluded(report, "bad")
     assert "infinite_loss" not in _concluded(report, "good")
     assert _table(report, "verdict", "glance").rows[0][0] == "good"
@@ -572,14 +572,14 @@ def test_double_use_hard_labels_and_few_rows_are_warned_of():
 
 def test_metrics_that_cannot_be_computed_are_named_with_the_reason():
     X, y, _, _ = _law(200)
-    report = make_report(y, np.full(200, 0.5), X, cv=2)
+    report = make_report(y, np.full(200, 0.5), X[:, :1], cv=2)
     assert "calibration_slope" not in report.models["model"].metrics.names
     assert "calibration_slope" in [one.subject for one in _found(report, "unavailable")]
     assert all(one.facts["reason"] for one in _found(report, "unavailable"))
 
 
 def test_warnings_of_others_pass_and_ours_are_in_the_report(law):
-    _, y, _, p = law
+    y, p = law[1][:200], law[3][:200]
 
     class Classifier:
         classes_ = np.array([0, 1])
@@ -627,9 +627,9 @@ def test_a_planted_region_is_found_in_words_and_judged_on_other_rows(planted):
 
 def test_features_and_regions_say_nothing_where_there_is_nothing():
     rng = np.random.default_rng(1)
-    p = rng.uniform(0.1, 0.9, 3000)
-    y = rng.random(3000) < p
-    report = make_report(y, p, pd.DataFrame(rng.normal(size=(3000, 4))), sections=["grouping"], cv=2)
+    p = rng.uniform(0.1, 0.9, 1000)
+    y = rng.random(1000) < p
+    report = make_report(y, p, pd.DataFrame(rng.normal(size=(1000, 4))), sections=["grouping"], cv=2)
     assert [one.n for one in _found(report, "no_feature_adds")] == [4]
     assert _found(report, "no_region")
     assert not [table.key for table in report["grouping"].tables if table.key.startswith(("features", "regions"))]
@@ -730,10 +730,10 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
 
 def test_many_features_are_chosen_and_all_of_them_count():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(700, 26)), columns=[f"f{j}" for j in range(26)])
+    X = pd.DataFrame(rng.normal(size=(300, 26)), columns=[f"f{j}" for j in range(26)])
     X["constant"] = 1.0
-    p = rng.uniform(0.2, 0.8, 700)
-    y = rng.random(700) < np.clip(p + 0.15 * np.sign(X["f7"]), 0, 1)
+    p = rng.uniform(0.2, 0.8, 300)
+    y = rng.random(300) < np.clip(p + 0.3 * np.sign(X["f7"]), 0, 1)
     report = make_report(y, p, X, sections=["grouping"], loss="log", cv=2)
     table = _table(report, "grouping", "features-1")
     assert _column(table, "feature")[0] == "f7"
@@ -889,7 +889,7 @@ def test_maps_that_tie_stand_in_the_order_they_were_tried(monkeypatch):
 
 
 def test_a_sample_says_what_its_arrays_say(law):
-    X, y, q, p = (column[:400] for column in law)
+    X, y, q, p = (column[:250] for column in law)
     rows = {"X": X, "segments": {"g": X[:, 1] > 0.5}, "sample_weight": np.where(X[:, 0] > 0.9, 0.0, 1.0)}
     how = {"sections": ["verdict", "segments", "method"], "loss": "log", "cv": 2}
     plain = make_report(y, {"p": p, "q": q}, **how, **rows)
@@ -906,7 +906,7 @@ def test_frames_of_every_kind_say_the_same(law, library):
 
 
 def test_labels_of_every_kind_say_the_same_and_the_map_keeps_its_direction(law):
-    _, y, _, p = law
+    y, p = law[1][:400], law[3][:400]
     words = make_report(np.where(y == 1, "bad", "good"), p, pos_label="bad", sections=["verdict", "recalibration"])
     plain = make_report(y, p, sections=["verdict", "recalibration"])
     assert words.headline == plain.headline
