@@ -169,6 +169,12 @@ def drawn(kind, law, count, ax=None, **more):
     return DISPLAYS[kind].from_predictions(law[1], scores, ax=ax, **options, **more)
 
 
+@functools.cache
+def drawn_once(kind, count):
+    """A display at its own size, for tests that only look at it."""
+    return drawn(kind, sample_of_law(), count)
+
+
 def texts_of(figure):
     """The words that are drawn: titles, labels, ticks inside the limits, legends, annotations."""
     found = []
@@ -204,7 +210,7 @@ def collisions(figure):
 @pytest.mark.parametrize("kind", CURVES)
 def test_a_sample_gives_the_figure_of_its_arrays(law, kind, count):
     scores, options = given(kind, law, count)
-    plain = DISPLAYS[kind].from_predictions(law[1], scores, **options)
+    plain = computed(kind, count)
     rows = {key: options.pop(key) for key in ("q",) if key in options}
     sample = Sample.of(law[1], scores, **rows)
     display = DISPLAYS[kind].from_predictions(sample, **options)
@@ -233,8 +239,8 @@ def test_no_word_covers_another_at_four_by_three_inches(kind, count, law):
 
 @pytest.mark.parametrize("count", [1, 3, 10])
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_no_word_covers_another_at_its_own_size(kind, count, law):
-    assert collisions(drawn(kind, law, count).figure_) == ([], [])
+def test_no_word_covers_another_at_its_own_size(kind, count):
+    assert collisions(drawn_once(kind, count).figure_) == ([], [])
 
 
 @pytest.mark.parametrize("kind", ["roc", "calibration-map"])
@@ -288,8 +294,8 @@ def test_the_table_names_every_display_of_the_module():
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_attributes_hold_the_data_and_artists_end_in_an_underscore(kind, count, law):
-    display = drawn(kind, law, count)
+def test_attributes_hold_the_data_and_artists_end_in_an_underscore(kind, count):
+    display = drawn_once(kind, count)
     assert display.ax_.figure is display.figure_
     labelled = [ax for ax in display.figure_.axes if ax.axison and ax.xaxis.get_tick_params().get("labelbottom", True)]
     assert labelled
@@ -303,8 +309,8 @@ def test_attributes_hold_the_data_and_artists_end_in_an_underscore(kind, count, 
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
-def test_the_frame_holds_what_is_drawn(kind, law):
-    display = drawn(kind, law, 3)
+def test_the_frame_holds_what_is_drawn(kind):
+    display = drawn_once(kind, 3)
     frame = display.to_frame("pandas")
     if kind in CURVES:
         assert set(frame["model"]) == set(display.names)
