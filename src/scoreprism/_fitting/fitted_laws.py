@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import DEVICE_BLOCK, is_foreign, like, namespace, to_host
+from scoreprism._core.arrays import DEVICE_BLOCK, convert, is_foreign, like, namespace, to_host
 from scoreprism._core.lazy_laws import LazyLaw, MeanLaw, read_block, take_rows_of_law
 from scoreprism._core.numerics import FINEST_EDGE, clipped_sigmoid, log_odds, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
@@ -378,9 +378,10 @@ def _find_points(score: FloatArray, rows: IntArray, dtype: Any) -> FloatArray:
     step = score.step if isinstance(score, LazyLaw) else 4096
     for first in range(0, rows.size, step):
         block = read_block(score, rows[first : first + step])
+        xp = namespace(block)
         if classes.size < score.shape[1]:
-            block = namespace(block).take(block, like(classes, block), axis=1)
-        points[:, first : first + step] = np.sqrt(to_host(block)).T
+            block = xp.take(block, like(classes, block), axis=1)
+        points[:, first : first + step] = to_host(convert(xp.sqrt(block), getattr(xp, np.dtype(dtype).name))).T
     return points
 
 

@@ -683,9 +683,11 @@ class LazyWhatIf:
             xp = namespace(gains)
             known = xp.isfinite(gains)
             gain, part = xp.where(known, gains, xp.zeros_like(gains)), xp.where(known, share, xp.zeros_like(share))
-            for power in range(5):
-                about[power, rows] = to_host(xp.sum(part, axis=1))
+            powers = []
+            for _ in about:
+                powers.append(xp.sum(part, axis=1))
                 part = part * gain
+            about[:, rows] = to_host(xp.stack(powers))
         mass, first, second, third, fourth = about
         mean = float(first @ weight) / float(weight.sum())
         return [
