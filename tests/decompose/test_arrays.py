@@ -2,11 +2,14 @@
 
 import importlib.util
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
 
 from scoreprism import Chain, Level, Logits, Sample, compare, decompose, decompose_by, evaluate, make_report
+from scoreprism._core import checks
+from scoreprism._core.lazy_laws import LazyLaw
 from scoreprism.calibrators import CALIBRATORS, get_calibrator
 from scoreprism.exceptions import InfiniteLossWarning, InputError, LabelError
 from scoreprism.losses import LOSSES
@@ -46,39 +49,48 @@ def gap_of(a, b):
     return max(*gaps, abs(own.low - other.low), abs(own.high - other.high)) / a.risk
 
 
+SIZES = {"few": (300, 4), "many": (450, 25)}
+
+
 @pytest.fixture(scope="module")
 def few():
-    return draw(300, 4)
+    return draw(*SIZES["few"])
 
 
-@pytest.fixture(scope="module")
-def many():
-    return draw(450, 25)
+@cache
+def with_numpy(size):
+    """The decomposition that those of other libraries are compared with."""
+    z, y = draw(*SIZES[size])
+    return decompose(y, Logits(z))
+
+
+@cache
+def terms_with_numpy(size, loss, form="debiased"):
+    return with_numpy(size).chain.decompose(loss, form)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", ["few", "many"])
-def test_decompositions_of_other_arrays_are_those_of_numpy(library, size, request):
-    z, y = request.getfixturevalue(size)
-    base, other = decompose(y, Logits(z)), decompose(y, Logits(put(library, z)))
+def test_decompositions_of_other_arrays_are_those_of_numpy(library, size):
+    z, y = draw(*SIZES[size])
+    other = decompose(y, Logits(put(library, z)))
     for loss in SEVERAL:
         for form in ("debiased", "difference", "plugin"):
-            assert gap_of(base.chain.decompose(loss, form), other.chain.decompose(loss, form)) < DOUBLE, (loss, form)
+            assert gap_of(terms_with_numpy(size, loss, form), other.chain.decompose(loss, form)) < DOUBLE, (loss, form)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", ["few", "many"])
-def test_single_precision_keeps_five_digits_of_the_loss(library, size, request):
-    z, y = request.getfixturevalue(size)
-    base, other = decompose(y, Logits(z)), decompose(y, Logits(put(library, z, "float32")))
+def test_single_precision_keeps_five_digits_of_the_loss(library, size):
+    z, y = draw(*SIZES[size])
+    other = decompose(y, Logits(put(library, z, "float32")))
     for loss in SEVERAL:
-        assert gap_of(base.chain.decompose(loss), other.chain.decompose(loss)) < SINGLE, loss
+        assert gap_of(terms_with_numpy(size, loss), other.chain.decompose(loss)) < SINGLE, loss
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("options", ["weights", "groups", "split", "features", "clip"])
-def test_options_hold_for_other_arrays(library, options, many):
-    z, y = many
+@cache
+def with_options(name, library=None):
+    z, y = draw(*SIZES["many"])
     n, rng = y.size, np.random.default_rng(1)
     split = Logits(z[::-1].copy()), y[::-1].copy()
     # a calibration split of the same rows is double use, which is not what is tried here
@@ -88,11 +100,16 @@ def test_options_hold_for_other_arrays(library, options, many):
         "split": {"calibration": split},
         "features": {"X": rng.normal(size=(n, 2)), "reference": "calibrated"},
         "clip": {"clip": 1e-3},
-    }[options]
+    }[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        base, other = decompose(y, Logits(z), **chosen), decompose(y, Logits(put(library, z)), **chosen)
-    assert gap_of(base, other) < DOUBLE
+        return decompose(y, Logits(z if library is None else put(library, z)), **chosen)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("options", ["weights", "groups", "split", "features", "clip"])
+def test_options_hold_for_other_arrays(library, options):
+    assert gap_of(with_options(options), with_options(options, library)) < DOUBLE
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -139,41 +156,62 @@ def test_a_result_says_where_it_was_computed(library, few):
     assert "Computed with" not in str(decompose(y, Logits(z)))
 
 
+@cache
+def others_with_numpy():
+    """Metrics, the headline of a report, and the reliability in segments."""
+    z, y = draw(*SIZES["few"])
+    scores = Logits(z)
+    return (
+        evaluate(y, scores, n_resamples=5, random_state=0),
+        make_report(y, scores, sections=["verdict"]).headline,
+        decompose_by(y, scores, segments=y % 2).to_frame(),
+    )
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_everything_else_sees_an_array(library, few):
     z, y = few
     scores = Logits(put(library, z))
-    assert evaluate(y, scores).to_frame().shape == evaluate(y, Logits(z)).to_frame().shape
-    assert (
-        make_report(y, scores, sections=["verdict"]).headline
-        == make_report(y, Logits(z), sections=["verdict"]).headline
-    )
+    metrics, headline, expected = others_with_numpy()
+    found = evaluate(y, scores, n_resamples=5, random_state=0)  # intervals of few replicates are intervals too
+    assert found.to_frame().shape == metrics.to_frame().shape
+    for name, estimate in metrics.estimates.items():
+        assert float(found.estimates[name]) == pytest.approx(float(estimate), abs=1e-9), name
+    assert make_report(y, scores, sections=["verdict"]).headline == headline
     sample = Sample.of(y, scores)
     np.testing.assert_allclose(sample.top_label().prediction, Sample.of(y, Logits(z)).top_label().prediction)
     np.testing.assert_allclose(sample.one_vs_rest(2).prediction, Sample.of(y, Logits(z)).one_vs_rest(2).prediction)
     segments = decompose_by(y, scores, segments=y % 2).to_frame()
-    expected = decompose_by(y, Logits(z), segments=y % 2).to_frame()
     np.testing.assert_allclose(segments["reliability"], expected["reliability"], atol=1e-9)
     law = np.asarray(decompose(y, scores).chain.levels[1].law)
-    np.testing.assert_allclose(law, decompose(y, Logits(z)).chain.levels[1].law, atol=1e-9)
+    np.testing.assert_allclose(law, with_numpy("few").chain.levels[1].law, atol=1e-9)
     chain = Chain(y, [Level("S", scores), Level("C", law)])
     assert chain.decompose("brier").terms == pytest.approx(
-        decompose(y, Logits(z)).chain.decompose("brier", "difference").terms, abs=0.02
+        terms_with_numpy("few", "brier", "difference").terms, abs=0.02
     )
 
 
+@cache
+def compared_with_numpy():
+    z, y = draw(*SIZES["many"])
+    return compare(y, {"a": Logits(z), "b": Logits(0.7 * z)}).to_frame()
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_scores_of_two_libraries_are_compared(library, many):
-    z, y = many
+def test_scores_of_two_libraries_are_compared(library):
+    z, y = draw(*SIZES["many"])
     mixed = compare(y, {"a": Logits(z), "b": Logits(put(library, 0.7 * z))}).to_frame()
-    plain = compare(y, {"a": Logits(z), "b": Logits(0.7 * z)}).to_frame()
+    plain = compared_with_numpy()
     numbers = [name for name in plain.columns if plain[name].dtype.is_numeric()]
     np.testing.assert_allclose(mixed.select(numbers).to_numpy(), plain.select(numbers).to_numpy(), atol=1e-9)
 
 
-def test_large_arrays_of_low_precision_are_read_by_blocks():
-    z, y = draw(42_000, 100)  # more than four million numbers
+def test_large_arrays_of_low_precision_are_read_by_blocks(monkeypatch):
+    """From four million numbers on; here, where a test can wait for them, from one million, which are five blocks."""
+    monkeypatch.setattr(checks, "_MANY_NUMBERS", checks._MANY_NUMBERS // 4)
+    z, y = draw(10_600, 100)
     narrow = z.astype(np.float32)
+    assert [isinstance(Sample.of(y, Logits(s)).scores, LazyLaw) for s in (narrow, z)] == [True, False]
     found = decompose(y, Logits(narrow), calibrator="temperature")
     base = decompose(y, Logits(narrow.astype(np.float64)), calibrator="temperature")
     assert gap_of(base, found) < SINGLE
