@@ -464,3 +464,12 @@ def test_the_choices_of_the_command_are_those_of_the_library():
 
     assert (_monitoring.ALARMS, _monitoring.WEIGHTS) == (_monitor.ALARMS, _periods.WEIGHTS)
     assert set(_monitoring.opt.ENGINES) <= set(scale.ENGINES)
+
+
+def test_a_file_with_nothing_but_a_header_is_said_to_have_no_rows(here):
+    """Its columns count as text, which is not what is wrong."""
+    Path("2026-11-15.csv").write_text("default,score\n")
+    said = watch("state.json", "--add", "2026-11-15.csv", *COLUMNS, code=2).stderr
+    assert "a file must have at least one row; got only a header. Leave out days without rows." in said
+    Path("2026-11-15.csv").write_text("default,score\n1,high\n")
+    assert "must hold numbers" in watch("state.json", "--add", "2026-11-15.csv", *COLUMNS, code=2).stderr

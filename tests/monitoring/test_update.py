@@ -247,6 +247,27 @@ def test_a_group_is_one_factor():
     assert_same(monitor, wanted)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_groups_in_some_periods_only_are_refused(first):
+    """Dependent rows that count as independent ones would ring falsely; a state that is read back knows it too."""
+    y, p = DAYS[0]["y"], DAYS[0]["p"]
+    with_groups, without = {"groups": np.arange(ROWS) // 2}, {}
+    before, after = (with_groups, without) if first else (without, with_groups)
+    monitor = CalibrationMonitor().update(y, p, period=0, **before)
+    for one in (monitor, CalibrationMonitor.from_json(monitor.to_json())):
+        with pytest.raises(InputError, match="all periods must have groups, or none; got"):
+            one.update(y, p, period=1, **after)
+        assert one.update(y, p, period=1, **before).periods == (0, 1)
+
+
+def test_rows_without_a_segment_are_one_of_their_own():
+    """They are not those whose segment is called None."""
+    column = np.array(["None", None, "north"], dtype=object)[np.arange(ROWS) % 3]
+    frame = DAYS[0].with_columns(pl.Series("region", column.tolist()))
+    monitor = CalibrationMonitor().update(scale.aggregate(frame, target="y", score="p", segments="region"), period=0)
+    assert monitor.segments == ("region is missing", "region=None", "region=north")
+
+
 def test_a_group_with_frequencies_is_one_factor():
     """A row of frequency three is three rows of its group: by writing them three times."""
     monitor, wanted = CalibrationMonitor(weights="frequency"), CalibrationMonitor()

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -325,15 +326,21 @@ class _Reading:
         """The rows of some files, or their sums."""
         if self.needs_rows:
             return self._read_rows(files)
+        from scoreprism.exceptions import InputError
         from scoreprism.scale import aggregate
 
         given, columns = self.given, self.columns
         time = {} if given["time"] is None else {"time": given["time"], "period": self._find_length()}
-        sums = aggregate(
-            list(files), target=columns["target"], score=columns["score"], loss=self.loss,
+        aggregate_all = partial(
+            aggregate, list(files), target=columns["target"], score=columns["score"], loss=self.loss,
             sample_weight=columns["sample_weight"], segments=columns["segments"] or None,
             pos_label=columns["pos_label"], engine=given["engine"], **time,
         )  # fmt: skip
+        try:
+            sums = aggregate_all()
+        except InputError:
+            _require_rows(files)  # where there are none, columns of text files count as text
+            raise
         if time and time["period"] is None:
             _require_periods(sums.periods)
         return sums
@@ -373,6 +380,18 @@ class _Reading:
 
         frame: Any = nw.from_native(scan(list(self.files), engine=self.given["engine"])).lazy()
         return dict(frame.collect_schema())
+
+
+def _require_rows(files: Sequence[str]) -> None:
+    """Refuse text files that hold nothing but a header."""
+    from scoreprism.exceptions import InputError
+
+    for file in map(Path, files):
+        if file.suffix.lower() == ".csv" and file.is_file():
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                if sum(bool(line.strip()) for line in islice(lines, 9)) == 1:
+                    rule = "a file must have at least one row"
+                    raise InputError(rule, "only a header", "Leave out days without rows.")
 
 
 def _require_periods(names: Sequence[Any]) -> None:

@@ -180,6 +180,7 @@ class CalibrationMonitor(Result):
             refuse(rule, "'change'", "Leave one of them out.")
         self._typical = () if scores is None else _read_typical(parse_law(scores, "scores"))
         self._classes: tuple[Any, ...] | None = None
+        self._grouped: bool | None = None
         self._periods: tuple[Period, ...] = ()
         self._streams: dict[StreamKey, Stream] = {}
         self._restarts: tuple[Restart, ...] = ()
@@ -257,6 +258,7 @@ class CalibrationMonitor(Result):
                     "sums hold scores, weights and segments already", "further ones beside them", "Pass the sums alone."
                 )
             self._require_columns(y_true)
+            self._require_grouping(grouped=False)
             parts = _split_periods(y_true, period)
             return [(name, read_sums(part, loss, self.settings.weights)) for name, part in parts]
         name = parse_period(period)
@@ -267,6 +269,7 @@ class CalibrationMonitor(Result):
         elif any(value is not None for value in (y_proba, sample_weight, groups, segments)):
             refuse("a Sample holds predictions and weights already", "further ones beside it", "Pass the Sample alone.")
         self._remember_labels(sample)
+        self._require_grouping(grouped=sample.groups is not None)
         return [(name, read_rows(sample, loss, self.settings.weights))]
 
     def _name_labels(self, y_true: Any) -> dict[str, Any]:
@@ -290,6 +293,13 @@ class CalibrationMonitor(Result):
             refuse("all periods must have the same classes", f"{now}; before {was}", "Pass `classes` in column order.")
         if np.unique(sample.y).size == len(classes):
             self._classes = classes
+
+    def _require_grouping(self, *, grouped: bool) -> None:
+        """Refuse groups in some periods only: dependent rows that count as independent ones ring falsely."""
+        if self._grouped is not None and grouped != self._grouped:
+            got = "groups; before none" if grouped else "none; before groups"
+            refuse("all periods must have `groups`, or none", got, "Pass them for every period.")
+        self._grouped = grouped
 
     def _require_columns(self, sums: Sums) -> None:
         """Refuse sums of other columns than before."""
@@ -633,7 +643,7 @@ class CalibrationMonitor(Result):
             StoredStream(name, what, one.alternatives, one.sums) for (name, what), one in self._streams.items()
         )
         restarts = tuple(restart.periods for restart in self._restarts)
-        parts = self.columns, self._classes, self._typical, self._periods, restarts, streams
+        parts = self.columns, self._classes, self._grouped, self._typical, self._periods, restarts, streams
         return write_state(State(asdict(self.settings), *parts))
 
     def to_json(self, indent: int | None = None) -> str:
@@ -674,7 +684,7 @@ class CalibrationMonitor(Result):
             refuse("the state of a monitor must have all settings", got, "Use the file as it was written.")
         monitor = cls(**state.settings)
         prior, baseline = StartPrior(monitor.settings.hazard), monitor.settings.baseline
-        monitor._typical, monitor._classes = state.typical, state.classes
+        monitor._typical, monitor._classes, monitor._grouped = state.typical, state.classes, state.grouped
         monitor._periods, monitor._restarts = state.periods, tuple(map(Restart, state.restarts))
         monitor.columns = None if state.columns is None else dict(state.columns)
         monitor._streams = {

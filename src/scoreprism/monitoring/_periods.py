@@ -250,7 +250,8 @@ def read_sums(sums: Sums, loss: ProperLoss, weights: str | None) -> dict[StreamK
         labels = [key[i] for key in sums.segments]
         for label in sorted(set(labels), key=str):
             inside = np.isin(code, [c for c, one in enumerate(labels) if one == label])
-            streams[f"{column}={label}", EVENT] = lines.take(inside)
+            # the text "None" is a label like others
+            streams[f"{column} is missing" if label is None else f"{column}={label}", EVENT] = lines.take(inside)
     return streams
 
 

@@ -28,7 +28,10 @@ FORMAT, VERSION = "scoreprism.monitor", 1
 _REMEDY = "Use the file as it was written, or a backup of it."
 #: Bounds of what is read: ten years of days take 12 MB, and as much for each segment.
 _READER = Reader("the state of a monitor", _REMEDY, megabytes=1000, values=50_000_000)
-_FIELDS = {"format", "version", "settings", "columns", "classes", "typical", "periods", "restarts", "streams", "sha256"}
+_FIELDS = {
+    "format", "version", "settings", "columns", "classes", "grouped", "typical", "periods", "restarts", "streams",
+    "sha256",
+}  # fmt: skip
 #: Attempts to lock a file that another process is about to remove.
 _TRIES = 100
 
@@ -66,6 +69,7 @@ class State(NamedTuple):
     settings: Mapping[str, Any]
     columns: Mapping[str, Any] | None
     classes: tuple[Any, ...] | None
+    grouped: bool | None
     typical: tuple[Alternatives, ...]
     periods: tuple[Period, ...]
     restarts: tuple[tuple[Period, ...], ...]
@@ -88,6 +92,7 @@ def write_state(state: State) -> dict[str, Any]:
         "settings": {name: list(v) if isinstance(v, tuple) else v for name, v in state.settings.items()},
         "columns": None if state.columns is None else dict(state.columns),
         "classes": None if state.classes is None else list(state.classes),
+        "grouped": state.grouped,
         "typical": [one.to_dict() for one in state.typical],
         "periods": [_write_period(one) for one in state.periods],
         "restarts": [[_write_period(one) for one in past] for past in state.restarts],
@@ -164,11 +169,14 @@ def _read_fields(data: Mapping[str, Any]) -> State:
         raise ValueError("sums that do not fit the periods")
     if not isinstance(data["settings"], dict) or not isinstance(data["columns"], (dict, type(None))):
         raise TypeError("settings that are no object")
+    if not isinstance(data["grouped"], (bool, type(None))):
+        raise TypeError("whether rows are grouped must be true, false or null")
     classes = data["classes"]
     return State(
         data["settings"],
         data["columns"],
         None if classes is None else tuple(classes),
+        data["grouped"],
         tuple(map(Alternatives.from_dict, data["typical"])),
         periods,
         restarts,
