@@ -20,6 +20,7 @@ from scoreprism.ensembles import (
     AGGREGATES,
     LogPool,
     Stacking,
+    _sufficiency_test,
     aggregation_decomposition,
     average,
     averaging_gap,
@@ -269,7 +270,7 @@ def advised(law, n=4000, **options):
     rng = np.random.default_rng(8)
     a = rng.uniform(0.1, 0.9, (2, n))
     y = rng.random(n) < law(*a)
-    found = aggregation_decomposition(y, {"a": a[0], "b": a[1]}, loss="brier", random_state=0, **options)
+    found = aggregation_decomposition(y, {"a": a[0], "b": a[1]}, loss="brier", random_state=0, cv=2, **options)
     return [one.kind for one in found.findings], found
 
 
@@ -435,14 +436,16 @@ def test_few_clusters_are_refused_and_their_covariance_is_not_taken_for_known():
     assert sufficiency_test(y, [a, a], groups=np.arange(600) // 10).pvalue == 1.0
 
 
-def test_many_rows_are_sampled():
+def test_many_rows_are_sampled(monkeypatch):
+    """The switch is at 20 000 rows; here it is moved to where a test can wait for it."""
+    monkeypatch.setattr(_sufficiency_test, "_ROWS", _sufficiency_test._ROWS // 10)
     rng = np.random.default_rng(0)
-    a, b = rng.uniform(0.1, 0.9, (2, 25_000))
-    y = rng.random(25_000) < a
-    assert sufficiency_test(y, [a, b]).n == 20_000
-    groups = rng.integers(0, 5000, 25_000)
+    a, b = rng.uniform(0.1, 0.9, (2, 2500))
+    y = rng.random(2500) < a
+    assert sufficiency_test(y, [a, b]).n == 2000
+    groups = rng.integers(0, 500, 2500)
     found = sufficiency_test(y, [a, b], groups=groups)
-    assert 19_000 < found.n <= 20_000
+    assert 1900 < found.n <= 2000
 
 
 def test_many_members_are_looked_at_in_few_directions():
