@@ -25,6 +25,7 @@ from scoreprism._fitting.model_laws import (
     ClassShifts,
     ClippedMaps,
     FittedMaps,
+    GatheredLaw,
     KeptLaws,
     MixedMaps,
     ModelLaws,
@@ -343,7 +344,8 @@ def _weigh_in_folds(fit: ChainFit, plan: CrossFit, candidates: Sequence[Any], so
 def _log_observed(plan: CrossFit, laws: FloatArray, codes: IntArray) -> FloatArray:
     """Log of the probability of the observed class, (models, n); in a K-fold by the model that did not see the row."""
     if isinstance(laws, ModelLaws):
-        return -LogLoss().evaluate(plan.gather(laws).law, codes)[None]
+        with np.errstate(divide="ignore"):
+            return np.log(GatheredLaw(laws, plan.home).find_observed(codes))[None]
     return np.log(observed_probabilities([plan.gather_law(laws)] if plan.factor == 1.0 else list(laws), codes))
 
 

@@ -113,19 +113,30 @@ class GatheredLaw(LazyLaw):
         return GatheredLaw(self.models.take(rows), self.home[rows])
 
     def block(self, rows: Rows) -> Any:
-        some = np.arange(*rows.indices(self.shape[0])) if isinstance(rows, slice) else rows
-        home, parts, order = self.home[some], [], []
-        for model in (np.flatnonzero(np.bincount(home + 1)) - 1).tolist():  # −1: rows that no model leaves out
-            here = np.flatnonzero(home == model)
-            block = ScoreBlock(self.models.scores, some[here])
-            parts.append(widen(self.models.laws(block, [model])[0]))
-            order.append(here)
+        order, parts = zip(*((here, widen(law)) for here, law in self._read_by_home(rows)), strict=True)
         if len(parts) == 1:
             return parts[0]
-        xp = namespace(parts[0])
-        back = np.empty(home.size, dtype=np.int64)
-        back[np.concatenate(order)] = np.arange(home.size)
-        return xp.take(xp.concat(parts, axis=0), like(back, parts[0]), axis=0)
+        xp, places = namespace(parts[0]), np.concatenate(order)
+        back = np.empty(places.size, dtype=np.int64)
+        back[places] = np.arange(places.size)
+        return xp.take(xp.concat(list(parts), axis=0), like(back, parts[0]), axis=0)
+
+    def find_observed(self, codes: IntArray) -> FloatArray:
+        """The probability of the class that occurred in each row."""
+        observed = np.empty(self.home.size)
+        for rows in self.blocks():
+            for here, law in self._read_by_home(rows):
+                places = rows.start + here
+                observed[places] = to_host(widen(pick(law, like(codes[places], law))))
+        return observed
+
+    def _read_by_home(self, rows: Rows) -> Iterator[tuple[IntArray, Any]]:
+        """For each home model which of these rows are its, and their laws in the precision of the scores."""
+        some = np.arange(*rows.indices(self.shape[0])) if isinstance(rows, slice) else rows
+        home = self.home[some]
+        for model in (np.flatnonzero(np.bincount(home + 1)) - 1).tolist():  # −1: rows that no model leaves out
+            here = np.flatnonzero(home == model)
+            yield here, self.models.laws(ScoreBlock(self.models.scores, some[here]), [model])[0]
 
 
 @dataclass(frozen=True, eq=False)
