@@ -25,7 +25,8 @@ CALIBRATORS_AS_LOGITS = [
 RECALIBRATED = [
     RecalibratedClassifier(LogisticRegression(), "platt", cv=3),
     RecalibratedClassifier(LogisticRegression(), "monotone-spline", cv=3, ensemble=False),
-    RecalibratedClassifier(LogisticRegression(), cv=3),
+    # four seconds; its own map is judged by its numbers in test_recalibrated.py
+    pytest.param(RecalibratedClassifier(LogisticRegression(), cv=3), marks=pytest.mark.slow),
 ]
 
 
