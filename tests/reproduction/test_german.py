@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from html import unescape
 
 import numpy as np
@@ -40,6 +41,7 @@ from reproduction.members import (
     take_values,
 )
 from reproduction.statements import METHODS, select
+from scoreprism import decompose
 from scoreprism.calibrators import IsotonicCalibrator
 from scoreprism.datasets import load_german_credit
 from scoreprism.pipelines import paired_comparison, repeated_splits
@@ -61,9 +63,10 @@ def outcome(work):
 
 @pytest.fixture(scope="module")
 def own(work):
-    """Our own section; the population is another module's, tested there."""
+    """Our own section, with a plain reference law; the population is another module's, tested there."""
     by_rho = Table("by-rho", "By ρ", (), ())
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beyond, "decompose", partial(decompose, reference="logistic"))
         patch.setattr(beyond, "tabulate_population", lambda _: by_rho)
         patch.setattr(beyond, "name_numbers", lambda given: {"population/lcs": float(given is work)})
         return beyond.run(work)
