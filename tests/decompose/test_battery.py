@@ -453,9 +453,15 @@ def frame_of(g: Given) -> pl.DataFrame:
 
 
 def frames(function: Callable[..., Any], **options: Any) -> Surface:
+    done: dict[bytes, Any] = {}  # most inputs are the same frame
+
     def call(g: Given) -> Any:
         weight = {} if g.w is None else {"sample_weight": "w"}
-        return function(frame_of(g), target="y", score="p", **options, **weight)
+        frame = frame_of(g)
+        key = frame.write_ipc(None).getvalue()
+        if key not in done:
+            done[key] = function(frame, target="y", score="p", **options, **weight)
+        return done[key]
 
     return Surface(
         call,
@@ -540,7 +546,8 @@ UNSCORED += ("pyarrow null",)
 PLATT = calibrators.PlattCalibrator().fit(P, Y)
 MAPPED = inference.map_inference(Y, P, calibrator="platt")
 BRIER: dict[str, Any] = {"loss": "brier"}
-QUICK: dict[str, Any] = {"loss": "brier", "calibrator": "platt", "random_state": 0}
+#: The defaults, of which five folds are one, are those of "decompose by default" and of the log loss.
+QUICK: dict[str, Any] = {"loss": "brier", "calibrator": "platt", "cv": 2, "random_state": 0}
 
 SURFACES: dict[str, Surface] = {
     # decompositions
@@ -650,10 +657,10 @@ SURFACES: dict[str, Surface] = {
     ),
     # curves and displays
     "curves.calibration_map": simple(curves.calibration_map, calibrator="platt"),
-    "curves.decision_loss": simple(curves.decision_loss, calibrator="platt", random_state=0),
+    "curves.decision_loss": simple(curves.decision_loss, calibrator="platt", cv=2, random_state=0),
     "curves.decision_loss with a baseline": Surface(
         lambda g: curves.decision_loss(
-            g.y, g.p, baseline=members(g)["b"], calibrator="platt", random_state=0, **given_weight(g)
+            g.y, g.p, baseline=members(g)["b"], calibrator="platt", cv=2, random_state=0, **given_weight(g)
         )
     ),
     "curves.grouping_curve": Surface(
@@ -663,6 +670,7 @@ SURFACES: dict[str, Surface] = {
             g.X,
             reference=LogisticRegression(),
             calibrator="platt",
+            cv=2,
             n_bins=3,
             random_state=0,
             **given_weight(g),
@@ -672,7 +680,7 @@ SURFACES: dict[str, Surface] = {
     ),
     "curves.murphy_curve": replace(simple(curves.murphy_curve), apart=ONE_ROW),
     "curves.murphy_decomposition": simple(
-        curves.murphy_decomposition, calibrator="platt", random_state=0, thresholds=[0.3, 0.5]
+        curves.murphy_decomposition, calibrator="platt", cv=2, random_state=0, thresholds=[0.3, 0.5]
     ),
     "curves.net_benefit": replace(simple(curves.net_benefit, thresholds=[0.2, 0.5]), apart=ONE_ROW),
     "curves.reliability_curve": simple(curves.reliability_curve, n_resamples=19, random_state=0),
@@ -689,12 +697,18 @@ SURFACES: dict[str, Surface] = {
     "displays.DecompositionDisplay": display(displays.DecompositionDisplay, **QUICK),
     "displays.GroupingDisplay": replace(
         display(
-            displays.GroupingDisplay, X=X, reference=LogisticRegression(), calibrator="platt", n_bins=3, random_state=0
+            displays.GroupingDisplay,
+            X=X,
+            reference=LogisticRegression(),
+            calibrator="platt",
+            cv=2,
+            n_bins=3,
+            random_state=0,
         ),
         apart=ONE_IN_A_BIN,
     ),
     "displays.MurphyDecompositionDisplay": display(
-        displays.MurphyDecompositionDisplay, calibrator="platt", random_state=0, thresholds=[0.3, 0.5]
+        displays.MurphyDecompositionDisplay, calibrator="platt", cv=2, random_state=0, thresholds=[0.3, 0.5]
     ),
     "displays.MurphyDisplay": replace(display(displays.MurphyDisplay), apart=ONE_ROW),
     "displays.NetBenefitDisplay": replace(display(displays.NetBenefitDisplay, thresholds=[0.2, 0.5]), apart=ONE_ROW),
@@ -728,9 +742,7 @@ SURFACES: dict[str, Surface] = {
     ),
     **{f"ensembles.{made.__name__}": combiner(made) for made in ensembles.COMBINERS.values()},
     "ensembles.refinement_loss": simple(ensembles.refinement_loss, loss="brier", calibrator="platt"),
-    "ensembles.recalibrate_stages": stages(
-        lambda *a, **o: ensembles.recalibrate_stages(*a, loss="brier", calibrator="platt", random_state=0, **o).loss
-    ),
+    "ensembles.recalibrate_stages": stages(lambda *a, **o: ensembles.recalibrate_stages(*a, **QUICK, **o).loss),
     "ensembles.select_stage": stages(
         lambda *a, **o: ensembles.select_stage(*a, loss="brier", calibrator="platt", random_state=0, **o).stage
     ),
@@ -774,7 +786,9 @@ SURFACES: dict[str, Surface] = {
         apart={"labels three": THEIR_LABELS},
     ),
     "report.make_report": simple(
-        lambda y, p, **o: sp.make_report(y, p, loss="brier", calibrators=["platt"], sections=["verdict"], **o).to_dict()
+        lambda y, p, **o: sp.make_report(
+            y, p, loss="brier", calibrators=["platt"], sections=["verdict"], cv=2, **o
+        ).to_dict()
     ),
     # over time
     "monitoring.CalibrationMonitor": Surface(watched, ("law", "labels", "rows")),  # weights: tests/monitoring

@@ -534,7 +534,9 @@ def test_infinite_losses_are_said_with_their_rows_and_everything_else_goes_on():
     X, y, _, p = _law(400)
     wrong = p.copy()
     wrong[np.flatnonzero(y == 1)[:3]] = 0.0
-    report = make_report(y, {"bad": wrong, "good": p}, X[:, :1], segments={"g": X[:, 1] > 0.5}, calibrators=["platt"], cv=2)
+    report = make_report(
+        y, {"bad": wrong, "good": p}, X[:, :1], segments={"g": X[:, 1] > 0.5}, calibrators=["platt"], cv=2
+    )
     assert "infinite_loss" in _concluded(report, "bad")
     assert "infinite_loss" not in _concluded(report, "good")
     assert _table(report, "verdict", "glance").rows[0][0] == "good"
