@@ -108,6 +108,7 @@ def light_engine(test):
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@functools.cache
 def some_rows(n: int = 3000, seed: int = 0, decimals: int | None = None) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     s = rng.beta(1, 2, n)
@@ -206,8 +207,12 @@ def assert_same_lines(found: dict, expected: dict) -> None:
     for key, line in expected.items():
         assert set(found[key]) == set(line)
         assert found[key]["n"] == line["n"]
-        for name, value in line.items():
-            assert found[key][name] == pytest.approx(value, rel=1e-9, abs=1e-12), (key, name)
+    ours, theirs = (
+        np.array([side[key][name] for key, line in expected.items() for name in line]) for side in (found, expected)
+    )
+    near = (ours == theirs) | (np.abs(ours - theirs) <= np.maximum(1e-9 * np.abs(theirs), 1e-12))
+    places = [(key, name) for key, line in expected.items() for name in line]
+    assert [(places[i], ours[i], theirs[i]) for i in np.flatnonzero(~near)] == []
 
 
 def assert_same_terms(a, b) -> None:
@@ -243,6 +248,12 @@ def _expected_terms(text: str) -> dict:
 # ── the same sums and terms ─────────────────────────────────────────────────────────────────────────
 
 
+@functools.cache
+def lines_with_everything() -> dict:
+    keys = ("g", lambda row: own_period(row["stamp"].date(), "year"))
+    return own_sums(some_rows(), exact=False, laws=("s", "q", "z"), weight="w", keys=keys, fold="fold")
+
+
 @every_engine
 def test_cells_with_everything(made):
     rows = some_rows()
@@ -252,8 +263,7 @@ def test_cells_with_everything(made):
     )  # fmt: skip
     assert not found.exact
     assert found.absent == rows.filter(pl.col("w") == 0).height
-    keys = ("g", lambda row: own_period(row["stamp"].date(), "year"))
-    expected = own_sums(rows, exact=False, laws=("s", "q", "z"), weight="w", keys=keys, fold="fold")
+    expected = lines_with_everything()
     assert_same_lines(lines_of(found), expected)
     for loss, theirs in _expected_terms(sums_of(expected, found).to_json()).items():
         ours = found.decompose(loss)
@@ -265,6 +275,19 @@ def test_cells_with_everything(made):
                 assert_same_terms(one, b.decompositions[label])
 
 
+@functools.cache
+def plain_of_few_scores() -> tuple[dict, dict]:
+    """What rows give: decompositions by loss, and sums."""
+    rows = some_rows(seed=1, decimals=2)
+    fold = rows["fold"].to_numpy()
+    cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
+    y, s, q, w = (rows[name].to_numpy() for name in ("y", "s", "q", "w"))
+    lines = own_sums(rows, exact=True, laws=("s", "q"), weight="w", keys=("g", "h"), fold="fold")
+    return {
+        loss: scoreprism.decompose(y, s, q=q, sample_weight=w, loss=loss, cv=cv) for loss in ("log", "brier")
+    }, lines
+
+
 @every_engine
 def test_few_scores_equal_plain_decompose(made):
     rows = some_rows(seed=1, decimals=2)
@@ -273,15 +296,12 @@ def test_few_scores_equal_plain_decompose(made):
         frame, target="y", score="s", q="q", sample_weight="w", fold_column="fold", segments=["g", "h"]
     )
     assert sums.exact
-    fold = rows["fold"].to_numpy()
-    cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
-    y, s, q, w = (rows[name].to_numpy() for name in ("y", "s", "q", "w"))
-    for loss in ("log", "brier"):
+    expected, lines = plain_of_few_scores()
+    for loss, theirs in expected.items():
         found = sums.decompose(loss)
         assert found.quantisation_error == 0.0
-        assert_same_terms(found, scoreprism.decompose(y, s, q=q, sample_weight=w, loss=loss, cv=cv))
-    expected = own_sums(rows, exact=True, laws=("s", "q"), weight="w", keys=("g", "h"), fold="fold")
-    assert_same_lines(lines_of(sums), expected)
+        assert_same_terms(found, theirs)
+    assert_same_lines(lines_of(sums), lines)
 
 
 @light_engine
@@ -299,11 +319,16 @@ def test_scores_that_nearly_tie_stay_apart(made, gap):
     assert_same_terms(found, scoreprism.decompose(rows["y"].to_numpy(), rows["s"].to_numpy(), loss="brier", cv=cv))
 
 
+@functools.cache
+def lines_of_drawn_folds() -> dict:
+    return own_sums(some_rows(seed=3), exact=False)
+
+
 @every_engine
 def test_drawn_folds_are_the_same(made):
     rows = some_rows(seed=3)
     found = scale.aggregate(made(rows), target="y", score="s", cells=CELLS)
-    expected = own_sums(rows, exact=False)
+    expected = lines_of_drawn_folds()
     assert_same_lines(lines_of(found), expected)
     assert_same_terms(found.decompose("log"), sums_of(expected, found).decompose("log"))
 

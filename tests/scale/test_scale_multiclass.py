@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -262,24 +263,29 @@ def _in_engine(rows: pl.DataFrame, engine: str) -> Any:
     return {"pandas": rows.to_pandas, "pyarrow": rows.to_arrow}[engine]()
 
 
-def _engines_agree(engine: str, calibrator: str) -> None:
-    rows = table(1200)
-    options: dict[str, Any] = {"target": "y", "score": P, "sample_weight": "w", "fold_key": "id"}
+_OPTIONS: Any = {"target": "y", "score": P, "sample_weight": "w", "fold_key": "id", "calibrator": "vector"}
+
+
+@functools.cache
+def _in_polars(loss: str) -> Any:
+    return scale.decompose(table(1200), loss=loss, **_OPTIONS)
+
+
+def _engines_agree(engine: str) -> None:
     for loss in ("log", "brier"):
-        there = scale.decompose(_in_engine(rows, engine), loss=loss, calibrator=calibrator, **options)
-        assert_same(there, scale.decompose(rows, loss=loss, calibrator=calibrator, **options))
+        assert_same(scale.decompose(_in_engine(table(1200), engine), loss=loss, **_OPTIONS), _in_polars(loss))
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "pandas", "pyarrow"])
 def test_engines_agree(engine: str) -> None:
-    _engines_agree(engine, "vector")
+    _engines_agree(engine)
 
 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("engine", ["dask", "spark"])
 def test_heavy_engines_agree(engine: str) -> None:
-    _engines_agree(engine, "vector")
+    _engines_agree(engine)
 
 
 # ── samples ─────────────────────────────────────────────────────────────────────────────────────────
