@@ -213,10 +213,11 @@ ODD_SCORES = {
 
 @cache
 def midpoints(rho):
-    """The features x₁, x₂ at the midpoints of 1000² cells of equal probability."""
-    side = (np.arange(1000) + 0.5) / 1000
+    """The features x₁, x₂ and P(Y | x₁, x₂) at the midpoints of 1000² cells of equal probability."""
+    side, law = (np.arange(1000) + 0.5) / 1000, CopulaLaw(rho)
     u, w = (v.ravel() for v in np.meshgrid(side, side, indexing="ij"))
-    return u, CopulaLaw(rho)._conditional(u, w)
+    v = law._conditional(u, w)
+    return u, v, expit(law.logit(u, v))
 
 
 @pytest.mark.parametrize("name", ODD_SCORES)
@@ -226,8 +227,8 @@ def midpoints(rho):
 def test_odd_scores_keep_the_risk_and_the_mean(name, rho):
     """rel + grp + irr must be E L(S,Q), which needs no C, and E[C] must be E[Q]: both by the midpoint rule."""
     score, method = ODD_SCORES[name]
-    law, (u, v) = CopulaLaw(rho), midpoints(rho)
-    q, s = expit(law.logit(u, v)), score(u, v)
+    law, (u, v, q) = CopulaLaw(rho), midpoints(rho)
+    s = score(u, v)
     nodes = law.score_law(score)
     assert nodes.method == method
     assert nodes.mass.sum() == pytest.approx(1.0, abs=1e-12)

@@ -255,13 +255,13 @@ def test_diagnosis_and_deployment_do_not_share_a_default():
 
 
 def test_twins_among_candidates_are_told_apart():
-    _, y, s, _ = example(300)
+    _, y, s, _ = example(150)
     chosen = SelectedCalibrator(
         candidates=[KernelCalibrator(bandwidth=0.05), KernelCalibrator(bandwidth=0.4)], order="any"
     )
     d = decompose(y, s, loss="brier", calibrator=chosen, random_state=0)
     assert [other.name for other in d._alternatives] == ["kernel", "kernel 2"]
-    assert d.chain.fit.refit_term(0, np.ones(300), d) == pytest.approx(d.terms["reliability"], abs=1e-9)
+    assert d.chain.fit.refit_term(0, np.ones(150), d) == pytest.approx(d.terms["reliability"], abs=1e-9)
 
 
 def test_calibration_split_by_hand():
@@ -384,7 +384,7 @@ def test_the_order_of_arguments_is_named_to_those_who_mix_it_up():
 
 
 def test_the_same_for_every_n_jobs_and_seed():
-    X, y, s, _ = example(400)
+    X, y, s, _ = example(200)
     found = [decompose(y, s, X, random_state=3, n_jobs=n_jobs, loss="brier").terms for n_jobs in (None, 1, 2)]
     assert found[0] == found[1] == found[2]
     assert decompose(y, s, X, random_state=4, loss="brier").terms != found[0]
