@@ -159,10 +159,9 @@ def test_words_of_pictures_are_neither_cut_nor_on_each_other(opened, name, width
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_violation(opened, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    for name, width in (("sample", 390), ("hostile", 1280), ("real", 390)):
+    for name, width in (("hostile", 1280), ("real", 390)):  # "sample" has the elements of "hostile"
         page = opened(name, width, color_scheme=scheme)
-        if name != "hostile":
-            page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
         found = axe.Axe().run(page).response
         problems = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found["violations"]]
         assert problems == []
