@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import functools
 import io
 import os
 import sys
@@ -32,13 +33,15 @@ def windows() -> types.SimpleNamespace:
     return types.SimpleNamespace(**{**vars(os), "name": "nt"})
 
 
-@pytest.fixture(scope="module")
-def files():
-    """Every file of the library, parsed."""
-    return {
-        path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in SOURCE.rglob("*.py")
-    }
+@functools.cache
+def texts():
+    """Every file of the library."""
+    return {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+
+
+def files_that_name(*words):
+    """Files of the library in which one of the words occurs, parsed; to parse all takes seconds."""
+    return {file: ast.parse(text) for file, text in texts().items() if any(word in text for word in words)}
 
 
 @pytest.fixture
@@ -67,20 +70,20 @@ def call(*arguments: str) -> int:
     return int(left.value.code or 0)
 
 
-def test_modules_of_unix_are_imported_where_they_are_used(files):
+def test_modules_of_unix_are_imported_where_they_are_used():
     """Expected: none at the top of a file, where Windows would fail to import it."""
     found = []
-    for file, tree in files.items():
+    for file, tree in files_that_name(*UNIX_MODULES).items():
         for node in tree.body:
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", "")]
             found += [(file, name) for name in names if name in UNIX_MODULES]
     assert found == []
 
 
-def test_text_files_are_opened_with_an_encoding(files):
+def test_text_files_are_opened_with_an_encoding():
     """Expected: no call that would read or write text in the encoding of the system, which is cp1252 on Windows."""
     found = []
-    for file, tree in files.items():
+    for file, tree in files_that_name("open", "read_text").items():
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                 continue
