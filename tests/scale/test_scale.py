@@ -168,6 +168,17 @@ def test_drawn_folds_are_the_same_for_every_order_of_rows():
     assert "5 folds drawn within cells, 20 times: rows are treated as independent." in first.notes
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_cells_of_two_rows_do_not_depend_on_rounding(seed):
+    """Their scores are the two rows' again: rounding left a hair's breadth, and more scores than there are."""
+    rng = np.random.default_rng(seed)
+    score = rng.beta(1.5, 4, 1500)
+    data = pl.DataFrame({"y": (rng.random(1500) < score).astype(np.int8), "s": score, "fold": np.arange(1500) % 5})
+    data = data.with_columns(w=pl.Series(rng.uniform(0.5, 2, 1500))).with_columns(thrice=3 * pl.col("w"))
+    columns = {"target": "y", "score": "s", "fold_column": "fold", "loss": "log"}
+    assert_same(*(scale.decompose(data, sample_weight=w, **columns) for w in ("w", "thrice")))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_folds_of_rows_give_the_numbers_of_rows(monkeypatch, weighted):
     """The partitions that `decompose` draws, as shares of the groups of sums: the same terms, ends and bounds."""

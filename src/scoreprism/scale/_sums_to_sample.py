@@ -314,8 +314,11 @@ def place_lines(sums: Sums) -> Lines:
     single, several = np.flatnonzero(~wide), np.flatnonzero(wide)
     m, v, lo, hi = mean[several], variance[several], low[several], high[several]
     at_low, at_high = v / (v + (m - lo) ** 2), v / (v + (hi - m) ** 2)
-    nodes = [(lo, at_low, 1.0), (np.minimum(m + v / (m - lo), hi), 1.0 - at_low, 1.0)]
-    nodes += [(hi, at_high, -1.0), (np.maximum(m - v / (hi - m), lo), 1.0 - at_high, -1.0)]
+    # of two scores each is a node of both pairs: what rounding of the variance leaves between them is no score
+    upper, lower, rounding = m + v / (m - lo), m - v / (hi - m), 4e-15 * m**2
+    upper = np.where(hi - upper < rounding / (m - lo), hi, upper)
+    lower = np.where(lower - lo < rounding / (hi - m), lo, lower)
+    nodes = [(lo, at_low, 1.0), (upper, 1.0 - at_low, 1.0), (hi, at_high, -1.0), (lower, 1.0 - at_high, -1.0)]
     return Lines(
         np.concatenate([mean[single], *(score for score, _, _ in nodes)]),
         np.concatenate([single, *([several] * 4)]),
