@@ -384,7 +384,7 @@ def test_the_order_of_arguments_is_named_to_those_who_mix_it_up():
 
 
 def test_the_same_for_every_n_jobs_and_seed():
-    X, y, s, _ = example(200)
+    X, y, s, _ = example(300)
     found = [decompose(y, s, X, random_state=3, n_jobs=n_jobs, loss="brier").terms for n_jobs in (None, 1, 2)]
     assert found[0] == found[1] == found[2]
     assert decompose(y, s, X, random_state=4, loss="brier").terms != found[0]

@@ -21,7 +21,6 @@ from scoreprism.losses import get_loss
 from scoreprism.metrics import evaluate
 from scoreprism.report import SECTIONS, Callout, Column, Figure, Range, Table, make_report
 from scoreprism.report._build import fit_case
-from scoreprism.report._calibration_section import _make_diagram, _tabulate_grades
 from tests.chains import decompose_losses
 from tests.findings import KINDS
 
@@ -181,18 +180,12 @@ def test_periods_are_compared_with_the_first(full):
     assert all(one.n == len(names) - 1 for one in changes)
 
 
-def _case(y, p):
-    """What a section is made from; metrics of so few distinct scores, which the section also holds, take seconds."""
-    case = fit_case(Sample.of(y, p), {"brier": get_loss("brier")}, seed=0)
-    return case, case.first
-
-
 def test_grades_have_jeffreys_intervals_which_are_quantiles_of_the_beta_law():
-    score = np.repeat([0.3, 0.1, 0.8], 10)
-    y = np.concatenate([np.arange(10) < 3, np.zeros(10), np.ones(10)]).astype(int)
-    table = _tabulate_grades(*_case(y, score), 1)
-    assert _column(table, "rows") == [10, 10, 10]
-    assert _column(table, "observed") == [0.0, 0.3, 1.0]  # in the order of the score
+    score = np.repeat([0.3, 0.1, 0.8, 0.9], 10)
+    y = np.concatenate([np.arange(10) < 3, np.zeros(10), np.ones(10), np.arange(10) < 5]).astype(int)
+    table = _table(make_report(y, score, sections=["calibration"]), "calibration", "grades-1")
+    assert _column(table, "rows") == [10, 10, 10, 10]
+    assert _column(table, "observed") == [0.0, 0.3, 1.0, 0.5]  # in the order of the score
     ends = _column(table, "interval")
     law = stats.beta(3.5, 7.5)  # scipy: Beta(½ + 3, ½ + 7)
     assert (ends[1].low, ends[1].high) == pytest.approx((law.ppf(0.025), law.ppf(0.975)), rel=1e-12)
@@ -202,10 +195,12 @@ def test_grades_have_jeffreys_intervals_which_are_quantiles_of_the_beta_law():
 
 def test_rates_of_rare_events_have_as_many_decimals_as_their_scores():
     score = np.repeat([0.002, 0.004, 0.008], 500)
-    case, model = _case(np.arange(1500) % 300 == 7, score)
-    kinds = {column.key: column.kind for column in _tabulate_grades(case, model, 1).columns}
+    report = make_report(np.arange(1500) % 100 == 7, score, sections=["calibration"], loss="brier")
+    table = _table(report, "calibration", "grades-1")
+    kinds = {column.key: column.kind for column in table.columns}
     assert {kinds[key] for key in ("score", "predicted", "observed", "interval")} == {"number"}
-    assert {column.kind for column in _make_diagram(model).data.columns} == {"number"}
+    (curve,) = [block.data for block in report["calibration"].blocks if getattr(block, "key", "") == "reliability"]
+    assert {column.kind for column in curve.columns} == {"number"}
 
 
 def test_headings_of_segments_leave_names_of_models_alone():

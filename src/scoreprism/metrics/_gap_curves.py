@@ -78,12 +78,16 @@ class GapCurve(ABC):
         return Profile(gaps(self.units.weight * self.units.size), mass), gaps
 
     def noise(self, count: int, streams: Streams) -> FloatArray:
-        """Gaps of each resample minus those of the units, shape (count, places); the last set is cached."""
-        cache: dict[Any, FloatArray] = self.__dict__.setdefault("_noise", {})
-        if (count, streams) not in cache:
+        """Gaps of each resample minus those of the units, shape (count, places); those of the last seed are kept."""
+        cache: dict[Streams, FloatArray] = self.__dict__.setdefault("_noise", {})
+        if streams not in cache:
             cache.clear()
-            cache[count, streams] = self.resample(self.units.weight * self.units.draw(streams(b)) for b in range(count))
-        return cache[count, streams]
+        known = cache.get(streams)
+        if known is None or len(known) < count:
+            first = 0 if known is None else len(known)
+            more = self.resample(self.units.weight * self.units.draw(streams(b)) for b in range(first, count))
+            cache[streams] = more if known is None else np.concatenate([known, more])
+        return cache[streams][:count]
 
     def resample(self, weights: Iterable[FloatArray]) -> FloatArray:
         """Gaps under each of many weights of the units, minus those of the units."""
