@@ -47,7 +47,7 @@ def pytest_sessionfinish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.nodeid.startswith(FAST) and not {"slow", "statistical", "engines"} & {
+        if item.nodeid.startswith(FAST) and not {"slow", "statistical", "engines", "pages"} & {
             m.name for m in item.iter_markers()
         }:
             item.add_marker("fast")

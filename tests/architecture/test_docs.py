@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.pages
+
 DOCS = Path(__file__).parents[2] / "docs"
 TEXTS = {
     str(page.relative_to(DOCS)): page.read_text(encoding="utf-8")

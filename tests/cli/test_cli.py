@@ -1061,6 +1061,7 @@ def commands_of(page):
                 yield shlex.split(command, comments=True)[1:], int(promise or 0), lines
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize(
     "page", [PAGE, pytest.param(ROOT / "README.md", marks=pytest.mark.slow)], ids=["cli.md", "README"]
 )

@@ -8,6 +8,8 @@ import pytest
 
 from tests.report import test_browser as report_pages
 
+pytestmark = pytest.mark.pages
+
 #: Fixtures, of which `opened` takes the pages below.
 browser, window, opened = report_pages.browser, report_pages.window, report_pages.opened
 KINDS = ("alarm", "quiet", "mix", "segments", "classes", "hostile")

@@ -11,6 +11,8 @@ from tests.report.report_sample import page_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
+pytestmark = pytest.mark.pages
+
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
