@@ -8,9 +8,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_hooks_are_the_linters_of_ci():
-    """Expected: the lines of .ci/run below its step "linters", without those that install."""
-    _, _, steps = (ROOT / ".ci" / "run").read_text(encoding="utf-8").partition('step "linters"\n')
-    wanted = [line for line in steps.splitlines() if line and "pip install" not in line]
+    """Expected: the lines of the function `lint` of .ci/run."""
+    _, _, steps = (ROOT / ".ci" / "run").read_text(encoding="utf-8").partition("\nlint() {\n")
+    wanted = [line.strip() for line in steps.partition("\n}\n")[0].splitlines()]
     hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
     assert wanted[0] == "ruff check ."
     assert re.findall(r"entry: (.*?), language", hooks) == wanted
