@@ -31,6 +31,9 @@ from tests.findings import select
 
 S1, S2 = np.array([0.25, 0.25, 0.75, 0.75]), np.array([0.25, 0.75, 0.25, 0.75])
 M = np.array([0.0, 0.5, 0.5, 1.0])  # paper, example avg-breaks-calibration
+BRIER = {"loss": "brier", "random_state": 0, "cv": 2}
+#: For what does not hang on how laws are fitted; the default laws are those of the log loss, and of the advice.
+QUICK = BRIER | {"calibrator": "platt", "reference": "logistic"}
 
 
 def example_rows(copies=1):
@@ -69,7 +72,7 @@ def test_gap_of_the_example_is_one_thirty_second():
 
 def test_estimated_chain_of_the_example():
     y, s1, s2 = example_rows(300)
-    found = aggregation_decomposition(y, {"one": s1, "two": s2}, loss="brier", random_state=0)
+    found = aggregation_decomposition(y, {"one": s1, "two": s2}, **BRIER)
     assert found.terms["reliability"] == pytest.approx(1 / 32, abs=2e-3)
     assert found.terms["projection"] == pytest.approx(0.0, abs=1e-3)
     one = found.members["one"].terms
@@ -119,13 +122,14 @@ def both():
 def plain(both):
     """Their mean, by the Brier loss."""
     scores, y, _, _ = both
-    return aggregation_decomposition(y, scores, loss="brier", random_state=0, cv=2)
+    return aggregation_decomposition(y, scores, **QUICK)
 
 
 @pytest.mark.parametrize("loss", ["log", "spherical"])
 def test_terms_add_up_and_members_share_the_laws_above(both, loss):
     scores, y, X, _ = both
-    found = aggregation_decomposition(y, scores, X=X, loss=loss, random_state=0, cv=2)
+    laws = {"reference": "logistic", "calibrator": "platt"} if loss == "spherical" else {}  # by default once
+    found = aggregation_decomposition(y, scores, X=X, loss=loss, random_state=0, cv=2, **laws)
     assert found.names == ("reliability", "projection", "grouping", "irreducible")
     assert found.decomposition.level_names == ("S_ens", "C_ens", "C_S", "Q")
     for d in found.comparison.decompositions.values():
@@ -141,11 +145,11 @@ def test_reliability_of_aggregate_and_members_is_that_of_decompose(both):
     """
     scores, y, _, _ = both
     seed = int(np.random.default_rng(0).integers(2**62))
-    found = aggregation_decomposition(y, scores, random_state=0)
-    whole = decompose(y, average(scores), random_state=seed)
+    found = aggregation_decomposition(y, scores, random_state=0, cv=2)
+    whole = decompose(y, average(scores), random_state=seed, cv=2)
     assert found.decomposition.terms["reliability"] == pytest.approx(whole.terms["reliability"], abs=1e-14)
     for member, score in scores.items():
-        drawn = [decompose(y, score, random_state=number).terms["reliability"] for number in range(8)]
+        drawn = [decompose(y, score, random_state=number, cv=2).terms["reliability"] for number in range(8)]
         apart = found.members[member].terms["reliability"] - np.mean(drawn)
         assert abs(apart) < 4.0 * np.std(drawn, ddof=1) * np.sqrt(1.0 + 1.0 / 8.0)
         assert found.members[member].risk == pytest.approx(whole.loss.evaluate(score, y).mean(), abs=1e-14)
@@ -153,14 +157,14 @@ def test_reliability_of_aggregate_and_members_is_that_of_decompose(both):
 
 def test_known_q_and_exact_irreducible(both):
     scores, y, _, q = both
-    found = aggregation_decomposition(y, scores, q=q, loss="brier", random_state=0, cv=2)
+    found = aggregation_decomposition(y, scores, q=q, **QUICK)
     assert found.terms["irreducible"] == pytest.approx(((q - y) ** 2).mean(), abs=1e-12)
 
 
 def test_rows_do_not_depend_on_jobs(both):
     scores, y, X, _ = both
-    one = aggregation_decomposition(y, scores, X=X, random_state=0, cv=2, loss="brier")
-    again = aggregation_decomposition(y, scores, X=X, random_state=0, cv=2, loss="brier", n_jobs=2)
+    one = aggregation_decomposition(y, scores, X=X, **QUICK)
+    again = aggregation_decomposition(y, scores, X=X, **QUICK, n_jobs=2)
     # workers have fewer threads: sums of linear algebra differ in the last bits
     np.testing.assert_allclose(one.decomposition.rows, again.decomposition.rows, rtol=0, atol=1e-9)
 
@@ -169,7 +173,7 @@ def test_rows_do_not_depend_on_jobs(both):
 def test_every_aggregate_by_name(both, name):
     scores, y, _, _ = both
     weights = {"a": 2, "b": 1} if name == "weighted-average" else None
-    found = aggregation_decomposition(y, scores, aggregate=name, weights=weights, loss="brier", random_state=0, cv=2)
+    found = aggregation_decomposition(y, scores, aggregate=name, weights=weights, **QUICK)
     assert sum(found.terms.values()) == pytest.approx(found.decomposition.risk, abs=1e-12)
     assert (found.gap is not None) == (name in ("mean", "weighted-average"))
 
@@ -178,7 +182,7 @@ def test_fitted_combiners_are_out_of_fold(both):
     """A combiner that memorises shows it: a deep forest on the members has a worse loss out of fold than in sample."""
     scores, y, _, _ = both
     forest = RandomForestClassifier(20, random_state=0)
-    found = aggregation_decomposition(y, scores, aggregate=forest, loss="brier", random_state=0, cv=2)
+    found = aggregation_decomposition(y, scores, aggregate=forest, **QUICK)
     columns = np.column_stack(list(scores.values()))
     fitted = forest.fit(columns, y).predict_proba(columns)[:, 1]
     assert ((fitted - y) ** 2).mean() < 0.1 < found.decomposition.risk
@@ -188,18 +192,16 @@ def test_fitted_combiners_are_out_of_fold(both):
     )
     assert not hasattr(Stacking(), "classes_")
     ready = LogPool().fit(scores, y)
-    taken = aggregation_decomposition(y, scores, aggregate=ready, loss="brier", random_state=0, cv=2)
+    taken = aggregation_decomposition(y, scores, aggregate=ready, **QUICK)
     assert taken.decomposition.risk == pytest.approx(((ready.predict_proba(scores)[:, 1] - y) ** 2).mean(), abs=1e-12)
 
 
 def test_aggregate_given_as_numbers_or_function(both):
     scores, y, _, _ = both
     own = 0.3 * scores["a"] + 0.7 * scores["b"]
-    given = aggregation_decomposition(y, scores, aggregate=own, loss="brier", random_state=0, cv=2)
-    called = aggregation_decomposition(
-        y, scores, aggregate=lambda laws: 0.3 * laws[0] + 0.7 * laws[1], loss="brier", random_state=0, cv=2
-    )
-    weighted = aggregation_decomposition(y, scores, weights=[3, 7], loss="brier", random_state=0, cv=2)
+    given = aggregation_decomposition(y, scores, aggregate=own, **QUICK)
+    called = aggregation_decomposition(y, scores, aggregate=lambda laws: 0.3 * laws[0] + 0.7 * laws[1], **QUICK)
+    weighted = aggregation_decomposition(y, scores, weights=[3, 7], **QUICK)
     assert given.terms == pytest.approx(called.terms, abs=1e-12)
     assert given.terms == pytest.approx(
         weighted.terms, abs=1e-6
@@ -225,7 +227,7 @@ def test_three_classes(both):
 def test_labels_and_positive_class(both, plain):
     scores, y, _, _ = both
     words = np.where(y == 1, "bad", "good")  # "bad" sorts first: pos_label says that a 1-D score is its probability
-    told = aggregation_decomposition(words, scores, loss="brier", random_state=0, cv=2, pos_label="bad")
+    told = aggregation_decomposition(words, scores, **QUICK, pos_label="bad")
     assert told.terms == pytest.approx(plain.terms, abs=1e-12)
     assert told.gap.observed == pytest.approx(plain.gap.observed, abs=1e-12)
     assert told.sufficiency.pvalue == pytest.approx(plain.sufficiency.pvalue, rel=1e-9)
@@ -233,7 +235,7 @@ def test_labels_and_positive_class(both, plain):
 
 def test_frames(both, plain, library):
     scores, y, _, _ = both
-    found = aggregation_decomposition(y, library.frame(scores), loss="brier", random_state=0, cv=2)
+    found = aggregation_decomposition(y, library.frame(scores), **QUICK)
     assert isinstance(found.to_frame(), library.kind)
     assert found.terms == plain.terms
 
@@ -245,9 +247,9 @@ def test_fitted_models_as_members(both):
         "two": LogisticRegression(C=0.01).fit(X[:500], y[:500]),
     }
     fresh, rest = y[500:], X[500:]
-    found = aggregation_decomposition(fresh, models, X=rest, loss="brier", random_state=0, cv=2)
+    found = aggregation_decomposition(fresh, models, X=rest, **QUICK)
     direct = {name: model.predict_proba(rest)[:, 1] for name, model in models.items()}
-    again = aggregation_decomposition(fresh, direct, X=rest, loss="brier", random_state=0, cv=2)
+    again = aggregation_decomposition(fresh, direct, X=rest, **QUICK)
     assert found.terms == pytest.approx(again.terms, abs=1e-12)
 
 
@@ -270,7 +272,7 @@ def advised(law, n=4000, **options):
     rng = np.random.default_rng(8)
     a = rng.uniform(0.1, 0.9, (2, n))
     y = rng.random(n) < law(*a)
-    found = aggregation_decomposition(y, {"a": a[0], "b": a[1]}, loss="brier", random_state=0, cv=2, **options)
+    found = aggregation_decomposition(y, {"a": a[0], "b": a[1]}, calibrator="platt", **BRIER, **options)
     return [one.kind for one in found.findings], found
 
 
@@ -344,13 +346,13 @@ def test_advice_is_silent_on_laws_that_overfit_and_models_on_their_own_rows(both
     scores, y, X, _ = both
     deep = RandomForestClassifier(5, random_state=0)
     with pytest.warns(scoreprism.exceptions.OverfitWarning):
-        found = aggregation_decomposition(y, scores, reference=deep, loss="brier", random_state=0, cv=2)
+        found = aggregation_decomposition(y, scores, reference=deep, **BRIER)
     assert found.decomposition.muted == ("projection", "refinement")
     assert found.decomposition.lower_bound("projection").value <= 0.0
     assert not select(found.findings, "stack", "keep_members", "members_know_more", "information_gain")
     models = [RandomForestClassifier(5, bootstrap=False, random_state=s).fit(X, y) for s in range(2)]
     with pytest.warns(scoreprism.exceptions.DoubleUseWarning), pytest.warns(scoreprism.exceptions.HardLabelsWarning):
-        found = aggregation_decomposition(y, models, X=X, loss="brier", random_state=0, cv=2)
+        found = aggregation_decomposition(y, models, X=X, **QUICK)
     assert {one.kind for one in found.findings} == {"do_not_act"}
     because = [(one.because.kind, one.because.model, one.because.subject) for one in found.findings]
     assert because[0] == ("trained_on_rows", "member 1", "RandomForestClassifier")
@@ -384,11 +386,12 @@ def test_infinite_loss_is_said():
     y = (rng.random(500) < a).astype(int)
     sure = a.copy()
     sure[np.flatnonzero(y)[0]] = 0.0
+    log = QUICK | {"loss": "log"}
     with pytest.warns(scoreprism.exceptions.InfiniteLossWarning):
-        found = aggregation_decomposition(y, [sure, sure * 1.0], random_state=0, cv=2)
+        found = aggregation_decomposition(y, [sure, sure * 1.0], **log)
     assert [(one.kind, one.n, one.facts["total"]) for one in found.findings] == [("infinite_loss", 1, 500)]
     assert found.advice[0].startswith("The log loss is infinite: in 1 of 500 rows ")
-    assert np.isfinite(aggregation_decomposition(y, [sure, sure], clip=1e-3, random_state=0, cv=2).decomposition.risk)
+    assert np.isfinite(aggregation_decomposition(y, [sure, sure], clip=1e-3, **log).decomposition.risk)
 
 
 # ── sufficiency ─────────────────────────────────────────────────────────────────────────────────────
@@ -418,7 +421,8 @@ def test_a_form_is_read_in_any_case():
     members = dict(zip("ab", rng.uniform(0.1, 0.9, (2, 300)), strict=True))
     y = (rng.random(300) < members["a"]).astype(int)
     plain, loud = (
-        aggregation_decomposition(y, members, form=form, calibrator="platt") for form in ("plugin", "PLUGIN")
+        aggregation_decomposition(y, members, form=form, calibrator="platt", reference="logistic")
+        for form in ("plugin", "PLUGIN")
     )
     assert loud.terms == plain.terms
 
@@ -517,7 +521,7 @@ def test_power_of_the_sufficiency_test():
 
 def test_result_is_complete(both):
     scores, y, X, _ = both
-    found = aggregation_decomposition(y, scores, X=X, loss="brier", random_state=0, cv=2)
+    found = aggregation_decomposition(y, scores, X=X, **QUICK)
     data = json.loads(json.dumps(found.to_dict()))
     assert set(data) == {
         "aggregate",
@@ -588,9 +592,7 @@ def test_fitted_combiners_go_by_name_and_by_label(both):
         (words, scores, other, {"pos_label": "bad"}),
     ]
     for outcome, members, combiner, options in cases:
-        found = aggregation_decomposition(
-            outcome, members, aggregate=combiner, loss="brier", random_state=0, cv=2, **options
-        )
+        found = aggregation_decomposition(outcome, members, aggregate=combiner, **QUICK, **options)
         assert found.decomposition.risk == pytest.approx(truth, abs=1e-9)
     with pytest.raises(scoreprism.exceptions.LabelError, match="a fitted combiner must have the labels of y_true"):
         aggregation_decomposition(words, scores, aggregate=stack, pos_label="bad")
@@ -637,7 +639,7 @@ def test_perfect_members_and_odd_aggregates(both):
     scores, y, _, _ = both
     sure = np.where(y == 1, 1.0, 0.0)
     with pytest.warns(scoreprism.exceptions.HardLabelsWarning):
-        found = aggregation_decomposition(y, [sure, sure], loss="brier", random_state=0, cv=2)
+        found = aggregation_decomposition(y, [sure, sure], **QUICK)
     assert found.decomposition.risk == 0.0
     assert "0.00000" in repr(found)
     with pytest.raises(
@@ -653,7 +655,7 @@ def test_perfect_members_and_odd_aggregates(both):
 def test_other_forms(both, form):
     """The difference form from the losses of the levels; plug-in terms from the divergences, with their residual."""
     scores, y, X, _ = both
-    found = aggregation_decomposition(y, scores, X=X, form=form, loss="brier", random_state=0, cv=2).decomposition
+    found = aggregation_decomposition(y, scores, X=X, form=form, **QUICK).decomposition
     assert sum(found.terms.values()) == pytest.approx(found.risk, abs=1e-12)
     if form == "difference":
         losses = found.level_losses.mean(axis=0)
@@ -687,7 +689,7 @@ def test_forests_and_votes_are_ensembles(both):
     words = np.where(y == 1, "yes", "no")
     vote = VotingClassifier([("a", LogisticRegression()), ("b", LogisticRegression(C=0.01))], voting="soft")
     vote.fit(X[:700], words[:700])
-    found = aggregation_decomposition(words[700:], vote, X=X[700:], loss="brier", random_state=0, cv=2)
+    found = aggregation_decomposition(words[700:], vote, X=X[700:], **QUICK)
     truth = (vote.predict_proba(X[700:])[:, 1] - y[700:]) ** 2
     assert found.decomposition.risk == pytest.approx(truth.mean(), abs=1e-12)
     assert list(found.members) == ["a", "b"]
@@ -706,7 +708,7 @@ def test_what_many_members_warn_of_is_said_once():
     y = (rng.random(300) < a).astype(int)
     members = [np.where(np.arange(300) == np.flatnonzero(y)[i], 0.0, a) for i in range(4)]
     with pytest.warns(scoreprism.exceptions.InfiniteLossWarning) as caught:
-        aggregation_decomposition(y, members, random_state=0, cv=2)
+        aggregation_decomposition(y, members, **QUICK | {"loss": "log"})
     texts = [str(one.message) for one in caught]
     assert len(texts) == 1
     finding = caught[0].message.finding

@@ -916,9 +916,10 @@ def test_errors_say_what_to_do(law):
         assert words in str(caught.value)
 
 
-def test_matplotlib_is_imported_when_a_figure_is_drawn():
+def test_matplotlib_is_imported_when_a_figure_is_drawn_and_boosters_when_they_are_read():
     import subprocess
     import sys
 
-    code = "import sys, scoreprism.displays; print('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+    late = ("matplotlib", "xgboost", "lightgbm")
+    code = f"import sys, scoreprism.displays, scoreprism.ensembles; print([m for m in {late} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
