@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,14 @@ def library(request: pytest.FixtureRequest) -> Library:
 def as_column(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     """Everything that a column of numbers may come in."""
     return request.param
+
+
+@pytest.fixture(scope="module")
+def few_draws() -> Iterator[None]:
+    """Metrics of reports are resampled 100 times instead of 1000, as they are of many rows, where no end is asserted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scoreprism.report._subject.FEWER", ((0, 100),))
+        yield
 
 
 def spark_or_skip() -> type:
