@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreprism._core.arrays import DEVICE_BLOCK, convert, is_foreign, like, namespace, to_host
+from scoreprism._core.arrays import DEVICE_BLOCK, convert, is_foreign, like, multiply, namespace, to_host
 from scoreprism._core.lazy_laws import LazyLaw, MeanLaw, read_block, take_rows_of_law
 from scoreprism._core.numerics import FINEST_EDGE, clipped_sigmoid, log_odds, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, as_vector, clip_law
@@ -691,7 +691,7 @@ def leaf_products_in_place(
             key = like((rows if groups is None else groups[rows]).astype(np.int64), some)
             held = inside[:, :, None] * mass[:, None, :]
             held *= xp.astype(key[:, :, None] != key[:, None, :], some.dtype)
-            weighted = (residual @ xp.matrix_transpose(residual)) * held
+            weighted = multiply(residual, xp.matrix_transpose(residual)) * held
             found = [xp.sum(values, axis=2) for values in (weighted, held, weighted**2)]
             sums[:, rows[there]] += to_host(xp.stack(found))[:, there]
     total, pairs, square = sums

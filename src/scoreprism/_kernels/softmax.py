@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreprism._core.arrays import like, namespace, to_host, widen
+from scoreprism._core.arrays import like, multiply, namespace, to_host, widen
 from scoreprism._core.numerics import TINY, row_blocks
 from scoreprism._core.simplex import FloatArray, IntArray, one_hot_like, pick
 from scoreprism._core.workers import limit_threads
@@ -107,7 +107,7 @@ class SoftmaxProblem:
     def _raise(self, theta: FloatArray, rows: slice, z: Any, codes: Any) -> tuple[Any, Any, Any]:
         """Of a block: exp(η − the largest η of the row), that largest, and the η of the class that occurred."""
         xp, weights = namespace(z), like(theta, z, z.dtype)
-        eta = z * weights[0, ...] + weights[1, ...] if self.diagonal else z @ weights
+        eta = z * weights[0, ...] + weights[1, ...] if self.diagonal else multiply(z, weights)
         if self.offset is not None:
             eta += like(self.offset[rows], z, z.dtype)
         top = xp.max(eta, axis=1, keepdims=True)
@@ -132,7 +132,7 @@ class SoftmaxProblem:
                 sums[1] += np.bincount(some, weight, k)
             else:
                 hits = one_hot_like(codes, z[:, :k]) * mass[:, None]
-                sums += to_host(namespace(z).matrix_transpose(z) @ hits)
+                sums += to_host(multiply(namespace(z).matrix_transpose(z), hits))
         return sums
 
     def _subtract_outcomes(self, law: FloatArray, rows: slice) -> FloatArray:
@@ -183,12 +183,12 @@ class SoftmaxProblem:
             cost = xp.sum(widen(mass * (xp.log(total) + (top - observed))))
             share = mass / total
             if self.diagonal:
-                shift = share @ law
+                shift = multiply(share, law)
                 law *= z
-                parts = [share @ law, shift]
+                parts = [multiply(share, law), shift]
             else:
                 law *= share[:, None]
-                parts = [xp.reshape(xp.matrix_transpose(z) @ law, (-1,))]
+                parts = [xp.reshape(multiply(xp.matrix_transpose(z), law), (-1,))]
             sums = to_host(xp.concat([*(widen(part) for part in parts), xp.reshape(cost, (1,))]))
             loss += float(sums[-1])
             slope += sums[:-1].reshape(slope.shape)
@@ -202,7 +202,7 @@ class SoftmaxProblem:
             xp = namespace(x)
             each = xp.stack([law * x, law]) if self.diagonal else x[:, None, :] * law
             flat = xp.reshape(each, (p * k, -1))
-            coupled -= to_host((flat * like(self.mass[rows], flat, flat.dtype)) @ flat.T)
+            coupled -= to_host(multiply(flat * like(self.mass[rows], flat, flat.dtype), flat.T))
         own = np.arange(k)
         coupled.reshape(p, k, p, k)[:, own, :, own] += self._own_curvature(theta)
         coupled[np.diag_indices(p * k)] += self.ridge.ravel()
@@ -212,7 +212,7 @@ class SoftmaxProblem:
         """The diagonal of `curvature`, at most a little more than it is there, in the shape of θ."""
         own = np.zeros(self.start.shape)
         for rows, x, law, _ in self._visit(theta):
-            own += to_host((x * x) @ (law * like(self.mass[rows], law, law.dtype)).T)
+            own += to_host(multiply(x * x, (law * like(self.mass[rows], law, law.dtype)).T))
         return (own + self.ridge) / self.total
 
     def class_curvature(self, theta: FloatArray) -> FloatArray:
@@ -234,7 +234,7 @@ class SoftmaxProblem:
                 own[:, 0, 1] += to_host(namespace(x).sum(weighted, axis=1))
                 own[:, 1, 1] += to_host(namespace(x).sum(weight, axis=1))
             else:
-                own += [to_host((x * weight[j, ...]) @ x.T) for j in range(k)]
+                own += [to_host(multiply(x * weight[j, ...], x.T)) for j in range(k)]
         if self.diagonal:
             own[:, 1, 0] = own[:, 0, 1]
         return own

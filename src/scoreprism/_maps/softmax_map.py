@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scoreprism._core.arrays import like, namespace
+from scoreprism._core.arrays import like, multiply, namespace
 from scoreprism._core.lazy_laws import clip_block
 from scoreprism._core.numerics import BELOW_ONE, center_logs, log_pair, log_softmax
 from scoreprism._core.simplex import FloatArray, as_matrix, clip_law
@@ -62,9 +62,9 @@ class SoftmaxMap(MapPart):
         if self._slopes is not None:
             eta = z * like(self._slopes, z, z.dtype)[None, :]
         elif self.features == "squares":
-            eta = multiply_squares(z) @ like(self.weights[:-1], z, z.dtype)
+            eta = multiply(multiply_squares(z), like(self.weights[:-1], z, z.dtype))
         else:
-            eta = z @ like(self.weights[:-1], z, z.dtype)
+            eta = multiply(z, like(self.weights[:-1], z, z.dtype))
         return floor_softmax(eta + like(self.weights[-1], z, z.dtype)[None, :], self.floor)
 
     def formula(self, score: FormulaTerm) -> FormulaTerm:
