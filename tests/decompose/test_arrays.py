@@ -67,11 +67,16 @@ def terms_with_numpy(size, loss, form="debiased"):
     return with_numpy(size).chain.decompose(loss, form)
 
 
+@cache
+def with_library(library, size, dtype="float64"):
+    z, y = draw(*SIZES[size])
+    return decompose(y, Logits(put(library, z, dtype)))
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", ["few", "many"])
 def test_decompositions_of_other_arrays_are_those_of_numpy(library, size):
-    z, y = draw(*SIZES[size])
-    other = decompose(y, Logits(put(library, z)))
+    other = with_library(library, size)
     for loss in SEVERAL:
         for form in ("debiased", "difference", "plugin"):
             assert gap_of(terms_with_numpy(size, loss, form), other.chain.decompose(loss, form)) < DOUBLE, (loss, form)
@@ -80,8 +85,7 @@ def test_decompositions_of_other_arrays_are_those_of_numpy(library, size):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", ["few", "many"])
 def test_single_precision_keeps_five_digits_of_the_loss(library, size):
-    z, y = draw(*SIZES[size])
-    other = decompose(y, Logits(put(library, z, "float32")))
+    other = with_library(library, size, "float32")
     for loss in SEVERAL:
         assert gap_of(terms_with_numpy(size, loss), other.chain.decompose(loss)) < SINGLE, loss
 
@@ -93,11 +97,11 @@ def with_options(name, library=None):
     split = Logits(z[::-1].copy()), y[::-1].copy()
     # a calibration split of the same rows is double use, which is not what is tried here
     chosen = {
-        "weights": {"sample_weight": rng.integers(0, 3, n)},
-        "groups": {"groups": np.arange(n) // 2},
+        "weights": {"sample_weight": rng.integers(0, 3, n), "cv": 2},
+        "groups": {"groups": np.arange(n) // 2, "calibrator": "temperature"},
         "split": {"calibration": split},
-        "features": {"X": rng.normal(size=(n, 2)), "reference": "calibrated"},
-        "clip": {"clip": 1e-3},
+        "features": {"X": rng.normal(size=(n, 2)), "reference": "calibrated", "calibrator": "temperature"},
+        "clip": {"clip": 1e-3, "calibrator": "temperature"},
     }[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -146,12 +150,11 @@ def test_losses_of_all_outcomes_are_those_of_each(name):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_result_says_where_it_was_computed(library, few):
-    z, y = few
-    text = str(decompose(y, Logits(put(library, z, "float32"))))
+def test_a_result_says_where_it_was_computed(library):
+    text = str(with_library(library, "few", "float32"))
     assert f"Computed with {library} on" in text
     assert "from scores in float32" in text
-    assert "Computed with" not in str(decompose(y, Logits(z)))
+    assert "Computed with" not in str(with_numpy("few"))
 
 
 @cache
@@ -161,8 +164,8 @@ def others_with_numpy():
     scores = Logits(z)
     return (
         evaluate(y, scores, n_resamples=5, random_state=0),
-        make_report(y, scores, sections=["verdict"]).headline,
-        decompose_by(y, scores, segments=y % 2).to_frame(),
+        make_report(y, scores, sections=["verdict"], cv=2).headline,
+        decompose_by(y, scores, segments=y % 2, calibrator="temperature").to_frame(),
     )
 
 
@@ -175,13 +178,13 @@ def test_everything_else_sees_an_array(library, few):
     assert found.to_frame().shape == metrics.to_frame().shape
     for name, estimate in metrics.estimates.items():
         assert float(found.estimates[name]) == pytest.approx(float(estimate), abs=1e-9), name
-    assert make_report(y, scores, sections=["verdict"]).headline == headline
+    assert make_report(y, scores, sections=["verdict"], cv=2).headline == headline
     sample = Sample.of(y, scores)
     np.testing.assert_allclose(sample.top_label().prediction, Sample.of(y, Logits(z)).top_label().prediction)
     np.testing.assert_allclose(sample.one_vs_rest(2).prediction, Sample.of(y, Logits(z)).one_vs_rest(2).prediction)
-    segments = decompose_by(y, scores, segments=y % 2).to_frame()
+    segments = decompose_by(y, scores, segments=y % 2, calibrator="temperature").to_frame()
     np.testing.assert_allclose(segments["reliability"], expected["reliability"], atol=1e-9)
-    law = np.asarray(decompose(y, scores).chain.levels[1].law)
+    law = np.asarray(with_library(library, "few").chain.levels[1].law)
     np.testing.assert_allclose(law, with_numpy("few").chain.levels[1].law, atol=1e-9)
     chain = Chain(y, [Level("S", scores), Level("C", law)])
     assert chain.decompose("brier").terms == pytest.approx(
@@ -192,22 +195,22 @@ def test_everything_else_sees_an_array(library, few):
 @cache
 def compared_with_numpy():
     z, y = draw(*SIZES["many"])
-    return compare(y, {"a": Logits(z), "b": Logits(0.7 * z)}).to_frame()
+    return compare(y, {"a": Logits(z), "b": Logits(0.7 * z)}, calibrator="temperature").to_frame()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_scores_of_two_libraries_are_compared(library):
     z, y = draw(*SIZES["many"])
-    mixed = compare(y, {"a": Logits(z), "b": Logits(put(library, 0.7 * z))}).to_frame()
+    mixed = compare(y, {"a": Logits(z), "b": Logits(put(library, 0.7 * z))}, calibrator="temperature").to_frame()
     plain = compared_with_numpy()
     numbers = [name for name in plain.columns if plain[name].dtype.is_numeric()]
     np.testing.assert_allclose(mixed.select(numbers).to_numpy(), plain.select(numbers).to_numpy(), atol=1e-9)
 
 
 def test_large_arrays_of_low_precision_are_read_by_blocks(monkeypatch):
-    """From four million numbers on; here, where a test can wait for them, from one million, which are five blocks."""
-    monkeypatch.setattr("scoreprism._core.checks._MANY_NUMBERS", 1 << 20)
-    z, y = draw(10_600, 100)
+    """From four million numbers on; here, where a test can wait for them, from half a million: three blocks."""
+    monkeypatch.setattr("scoreprism._core.checks._MANY_NUMBERS", 1 << 19)
+    z, y = draw(5_300, 100)
     narrow = z.astype(np.float32)
     assert [isinstance(Sample.of(y, Logits(s)).scores, np.ndarray) for s in (narrow, z)] == [False, True]
     found = decompose(y, Logits(narrow), calibrator="temperature")
@@ -229,12 +232,12 @@ def test_half_precision_with_impossible_classes(few):
     z[:40, 0] = -np.inf
     y = np.where((np.arange(y.size) < 40) & (y == 0), 1, y)
     half = torch.asarray(z, dtype=torch.float16)
-    exact = decompose(y, Logits(half.double().numpy()))
-    assert gap_of(exact, decompose(y, Logits(half))) < SINGLE
+    exact = decompose(y, Logits(half.double().numpy()), cv=2)
+    assert gap_of(exact, decompose(y, Logits(half), cv=2)) < SINGLE
     y[0] = 0  # what had probability 0 came true
     with pytest.warns(InfiniteLossWarning):
-        assert decompose(y, Logits(half)).risk == np.inf
-    assert np.isfinite(decompose(y, Logits(half), loss="brier").risk)
+        assert decompose(y, Logits(half), cv=2).risk == np.inf
+    assert np.isfinite(decompose(y, Logits(half), loss="brier", cv=2).risk)
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="gradients are torch's")
@@ -243,7 +246,7 @@ def test_tensors_with_gradients_and_labels_in_tensors(few):
 
     z, y = few
     found = decompose(torch.asarray(y), Logits(torch.asarray(z).requires_grad_()))
-    assert found.terms == pytest.approx(decompose(y, Logits(z)).terms, abs=1e-12)
+    assert found.terms == pytest.approx(with_numpy("few").terms, abs=1e-12)
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="gradients, bfloat16 and sparse tensors are torch's")
@@ -251,10 +254,12 @@ def test_features_in_tensors(few):
     import torch
 
     z, y = few
-    for columns in (3, 128):  # features, and an embedding
+    laws = {"calibrator": "temperature"}
+    for columns, reference in ((3, "logistic"), (128, "auto")):  # features, and an embedding
         X = torch.asarray(np.random.default_rng(0).normal(size=(y.size, columns)))
-        found = decompose(y, Logits(z), X.bfloat16().requires_grad_())
-        assert found.terms == decompose(y, Logits(z), X.bfloat16().float().numpy()).terms
+        found = decompose(y, Logits(z), X.bfloat16().requires_grad_(), reference=reference, **laws)
+        same = decompose(y, Logits(z), X.bfloat16().float().numpy(), reference=reference, **laws)
+        assert found.terms == same.terms
     for call in (
         lambda: decompose(y, Logits(z), X.to_sparse()),
         lambda: decompose(y, Logits(torch.asarray(z).to_sparse())),
@@ -286,10 +291,10 @@ def test_two_classes_and_vectors_in_other_arrays(library, few):
 def test_classes_that_are_rare_or_absent(library, few):
     z, y = few
     y = np.where(y == 3, 0, y)
-    absent = decompose(y, Logits(put(library, z)), classes=[0, 1, 2, 3])
-    assert gap_of(decompose(y, Logits(z), classes=[0, 1, 2, 3]), absent) < DOUBLE
+    absent = decompose(y, Logits(put(library, z)), classes=[0, 1, 2, 3], cv=2)
+    assert gap_of(decompose(y, Logits(z), classes=[0, 1, 2, 3], cv=2), absent) < DOUBLE
     y[0] = 3  # missing from the training part of one fold
-    assert gap_of(decompose(y, Logits(z)), decompose(y, Logits(put(library, z)))) < DOUBLE
+    assert gap_of(decompose(y, Logits(z), cv=2), decompose(y, Logits(put(library, z)), cv=2)) < DOUBLE
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
