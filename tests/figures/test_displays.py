@@ -69,6 +69,8 @@ from scoreprism.references import partition_lower_bound
 NAMES = ("logistic regression", "boosting", "forest", "net", "bayes", "neighbours", "spline", "ridge", "tree", "all")
 RANDOM = {"reliability", "classwise-reliability", "triptych", "decomposition", "murphy-decomposition", "grouping"}
 RESAMPLED = {"reliability", "classwise-reliability", "triptych"}
+#: Displays whose laws are fitted in folds, by a mixture of maps unless one is named.
+FITTED = {"murphy-decomposition", "grouping"}
 #: Displays that are made from predictions, and those that a result makes of itself.
 CURVES = [kind for kind, display in DISPLAYS.items() if issubclass(display, CurveDisplay)]
 
@@ -93,6 +95,8 @@ def given(kind, law, count):
     options = {"random_state": 0} if kind in RANDOM else {}
     if kind in RESAMPLED:
         options["n_resamples"] = 40
+    if kind in FITTED:
+        options |= {"calibrator": "platt", "cv": 2}
     if DISPLAYS[kind].features:
         options["q"] = q
     if count == 1:
@@ -104,9 +108,9 @@ def watch(days):
     """A monitor of a year of scores that are too high from the middle on."""
     rng, monitor = np.random.default_rng(0), CalibrationMonitor()
     for day in range(days):
-        p = rng.beta(2, 9, 400)
+        p = rng.beta(2, 9, 100)
         chance = p if day < days // 2 else p / (p + (1.0 - p) * np.exp(0.4))
-        monitor.update(rng.random(400) < chance, p, period=date(2025, 1, 1) + timedelta(day))
+        monitor.update(rng.random(100) < chance, p, period=date(2025, 1, 1) + timedelta(day))
     return monitor
 
 
@@ -124,21 +128,23 @@ def result_of(kind, count):
             for j, name in enumerate(methods)
         ]
     ).with_columns(pl.col("raw", "reliability_plugin") + 0.01 * pl.Series(rng.normal(size=8 * len(methods))))
-    p = rng.random(3000)
+    p = rng.random(3000).round(2)  # a hundred scores need no cells
     rows = pl.DataFrame({"y": rng.random(3000) < p, "p": p, "month": np.arange(3000) * (count + 1) // 3000})
     parts = [(X[i::3], y[i::3]) for i in range(3)]
-    options = {"loss": "brier", "calibrator": "platt", "random_state": 0}
+    options = {"loss": "brier", "calibrator": "platt", "cv": 2, "random_state": 0}
     makers = {
         "metrics": lambda: evaluate(y, stages[1], metrics=list(METRICS)[: count + 1], n_resamples=20),
-        "stagewise": lambda: stagewise_decomposition(y, stages, **options),
-        "stage-selection": lambda: select_stage(y, stages, loss="brier", random_state=0),
+        "stagewise": lambda: stagewise_decomposition(y, stages, reference="logistic", **options),
+        "stage-selection": lambda: select_stage(y, stages, loss="brier", calibrator="platt", cv=3, random_state=0),
         "stage-recalibration": lambda: recalibrate_stages(y, stages, **options),
         "pipeline-bootstrap": lambda: pipeline_bootstrap(
-            GaussianNB(), *parts, calibrator="platt", loss="brier", n_resamples=10 * count, random_state=0
+            GaussianNB(), *parts, calibrator="platt", loss="brier", n_resamples=5 * count, random_state=0
         ),
         "paired-comparison": lambda: paired_comparison(table, baseline=methods[0], metric="raw", test_ratio=0.25),
         "splits": lambda: splits_summary(table),
-        "drift": lambda: scale.decompose(rows, target="y", score="p", time="month", loss="brier").drift(),
+        "drift": lambda: scale.decompose(
+            rows, target="y", score="p", time="month", loss="brier", calibrator="platt"
+        ).drift(),
         "monitor": lambda: watch({1: 5, 3: 60, 10: 400}.get(count, 20)),
         "estimates": {
             1: lambda: ece(y, stages[1]),
@@ -474,14 +480,17 @@ def settled(kind, q):
     options = {"random_state": 0} if kind in RANDOM else {}
     if kind in RESAMPLED:
         options["n_resamples"] = 20
+    if kind in FITTED:
+        options |= {"calibrator": "platt", "cv": 2}
     return options | ({"q": q} if DISPLAYS[kind].features else {})
 
 
 def test_an_estimator_brings_its_features(models):
     X, y, both, _ = models
-    display = DecompositionDisplay.from_estimator(both["plain"], X, y, pos_label="yes", random_state=0)
+    options = {"pos_label": "yes", "reference": "logistic", "random_state": 0}
+    display = DecompositionDisplay.from_estimator(both["plain"], X, y, **options)
     (found,) = display.decompositions.values()
-    direct = decompose(y, both["plain"], X, pos_label="yes", random_state=0)  # the same seed, the same numbers
+    direct = decompose(y, both["plain"], X, **options)  # the same seed, the same numbers
     assert found.terms == pytest.approx(direct.terms, rel=1e-12)
 
 
