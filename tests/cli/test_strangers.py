@@ -23,6 +23,8 @@ from scoreprism.exceptions import DoubtfulFileWarning, InputError
 from tests.cli.reading import ReadOptions, read_sample, read_table
 from tests.cli.test_cli import call
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 #: What names an argument of Python: a word with an underscore, or one before an equals sign.
 PYTHON = re.compile(r"(?<![\w'\"/.-])[a-z]+(_[a-z]+)+\b(?!['\"])|(?<![\w'-])[a-z_]+=(?!=)|\bTrue\b")
 

@@ -28,6 +28,8 @@ from scoreprism.pipelines import pipeline_bootstrap
 from tests.chains import decompose_losses
 from tests.findings import KINDS, SENTENCES, STEPS, select
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 SOURCE = Path(scoreprism.__file__).parent
 #: What a finding can be to its reader.
 SEVERITIES = {"action", "statement", "doubt", "caution", "provenance", "gate"}

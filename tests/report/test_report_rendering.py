@@ -29,6 +29,8 @@ from scoreprism.exceptions import ScoreprismError
 from scoreprism.report import Callout, Column, Figure, ModelResult, Paragraph, Range, Report, Section, Table
 from tests.report.report_sample import NAMES, blank, hostile_report, material, page_of, sample_report
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
 
 
