@@ -1086,7 +1086,7 @@ def test_recalibrate_keeps_the_order_where_the_best_flexible_map_is_not_monotone
     from sklearn.metrics import roc_auc_score
 
     rng = np.random.default_rng(0)
-    s = rng.random(3000).round(6)
+    s = rng.random(3000).round(2)
     y = (rng.random(3000) < np.where(np.abs(s - 0.5) < 0.1, 0.9, s)).astype(int)
     pl.DataFrame({"y": y, "s": s}).write_csv("wavy.csv")
     args = ("recalibrate", "wavy.csv", "--target", "y", "--score", "s")
@@ -1115,7 +1115,7 @@ def test_recalibrate_keeps_the_order_where_the_best_flexible_map_is_not_monotone
 
 def test_recalibrate_leaves_calibrated_scores_alone_and_says_so(file):
     rng = np.random.default_rng(1)
-    s = rng.random(1500).round(6)
+    s = rng.random(1500).round(2)
     pl.DataFrame({"y": (rng.random(1500) < s).astype(int), "s": s}).write_csv("good.csv")
     done = call("recalibrate", "good.csv", "--target", "y", "--score", "s", "--save", "map.json")
     assert "note: the map is the identity: it leaves the scores unchanged" in done.stderr
@@ -1125,7 +1125,7 @@ def test_recalibrate_leaves_calibrated_scores_alone_and_says_so(file):
 
 def test_a_map_that_must_not_turn_a_score_around_is_told_to_be_constant(file):
     rng = np.random.default_rng(0)
-    s = rng.random(1500).round(6)
+    s = rng.random(1500).round(2)
     pl.DataFrame({"y": (rng.random(1500) < 1 - s).astype(int), "s": s}).write_csv("turned.csv")
     text = " ".join(call("recalibrate", "turned.csv", "--target", "y", "--score", "s", "--as-given").stdout.split())
     assert "it gives every row the same probability (AUC 0." in text

@@ -281,7 +281,7 @@ def test_panels_are_chosen_by_name():
 # ── page ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"mix"}))  # whose document has the parts of that of the alarm
 def test_the_page_is_one_small_file(kind, page_of):
     path = page_of(kind)
     text = path.read_text(encoding="utf-8")
