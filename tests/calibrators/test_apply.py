@@ -172,11 +172,11 @@ def test_names_in_expressions_are_data():
     calibrator, _ = fitted("platt")
     for engine in ("polars lazy", "duckdb", "pandas"):
         make, read = ENGINES[engine]
+        frame = nw.from_native(make({n: [0.1 + j / 20] for j, n in enumerate(NAMES)}))
         for i, name in enumerate(NAMES):
             if (engine, name) == ("duckdb", "*"):  # narwhals takes it for all columns; apply() does not
                 continue
-            frame = nw.from_native(make({n: [0.1 + j / 20] for j, n in enumerate(NAMES)}))
-            made = frame.with_columns(calibrator.to_expr(name).alias("p")).to_native()
+            made = frame.select(calibrator.to_expr(name).alias("p")).to_native()
             check(read(made, "p"), calibrator.calibrate([0.1 + i / 20]))
 
 

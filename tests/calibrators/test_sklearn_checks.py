@@ -5,7 +5,13 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.fixes import parse_version
 
-from scoreprism.calibrators import CALIBRATORS, MonotoneSplineCalibrator, RecalibratedClassifier, VennAbersCalibrator
+from scoreprism.calibrators import (
+    CALIBRATORS,
+    MonotoneSplineCalibrator,
+    RecalibratedClassifier,
+    SelectedCalibrator,
+    VennAbersCalibrator,
+)
 from tests.conftest import wrong_checks
 
 #: Checks that cannot apply, with the reason.
@@ -18,13 +24,14 @@ OWN_FOLDS = dict.fromkeys(
 )
 
 CALIBRATORS_AS_LOGITS = [
-    *(cls(kind="logit") for cls in CALIBRATORS.values()),
+    *(cls(kind="logit") for cls in CALIBRATORS.values() if cls is not SelectedCalibrator),
+    SelectedCalibrator(cv=2, kind="logit"),
     MonotoneSplineCalibrator(link="identity", bandwidth=0.2, kind="logit"),
     VennAbersCalibrator(cv=2, kind="logit"),
 ]
 RECALIBRATED = [
-    RecalibratedClassifier(LogisticRegression(), "platt", cv=3),
-    RecalibratedClassifier(LogisticRegression(), "monotone-spline", cv=3, ensemble=False),
+    RecalibratedClassifier(LogisticRegression(), "platt", cv=2),
+    RecalibratedClassifier(LogisticRegression(), "isotonic", cv=2, ensemble=False),
     # four seconds; its own map is judged by its numbers in test_recalibrated.py
     pytest.param(RecalibratedClassifier(LogisticRegression(), cv=3), marks=pytest.mark.slow),
 ]

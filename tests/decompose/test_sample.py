@@ -40,7 +40,9 @@ FUNCTIONS = {
     "ece": lambda *args, **options: float(ece(*args, **options)),
     "ici": lambda *args, **options: float(ici(*args, **options)),
     "auc": lambda *args, **options: float(auc(*args, **options)),
-    "evaluate": lambda *args, **options: evaluate(*args, **options).to_frame("polars")["estimate"].to_list(),
+    "evaluate": lambda *args, **options: (
+        evaluate(*args, metrics=["ece", "ici", "auc", "brier_score"], **options).to_frame("polars")["estimate"].to_list()
+    ),
     "reliability_curve": lambda *args, **options: reliability_curve(*args, **options).to_dict()["points"]["y"],
     "roc_curve": lambda *args, **options: roc_curve(*args, **options).to_dict()["points"]["tpr"],
     "murphy_decomposition": lambda *args, **options: murphy_decomposition(*args, **options).values.tolist(),
