@@ -10,7 +10,7 @@ from tests.architecture import typed_user
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_typed_program_runs(tmp_path, capsys):
+def test_the_typed_program_runs(tmp_path, capsys, few_draws):
     typed_user.main(tmp_path)
     assert (tmp_path / "report.html").stat().st_size > 10_000
     assert "must hold probabilities between 0 and 1" in capsys.readouterr().out  # what 10, 20, 120 are not

@@ -97,7 +97,7 @@ def know(law: scoreprism.FiniteModel) -> Level:
 def main(folder: Path) -> None:
     """Everything once."""
     X, y, q = CopulaLaw(rho=0.0).sample(400, random_state=0)
-    p = 1 / (1 + np.exp(3 - 6 * X[:, 0]))
+    p = (1 / (1 + np.exp(3 - 6 * X[:, 0]))).round(2)
     judge(y, p, X)
     recalibrate(y, p)
     print(RecalibratedClassifier(calibrator="platt").calibrator)

@@ -40,17 +40,16 @@ def here(tmp_path, monkeypatch):
 # ── short by default ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    file = tmp_path_factory.mktemp("demo") / "credit.csv"
-    call("demo", "--save-data", file, "--quiet")
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    return "".join(lines[:251])  # enough rows for every section
-
-
 @pytest.fixture
-def credit(here, demo):
-    Path("credit.csv").write_text(demo, encoding="utf-8")
+def credit(here):
+    """Four models of a loan, of scores in two digits, with all that makes a section."""
+    rng = np.random.default_rng(0)
+    x, y, q, bold = law(250)
+    noisy = 1 / (1 + np.exp(np.log(1 / q - 1) + rng.normal(0, 0.5, y.size)))
+    scores = dict(zip(FOUR, (q, bold, 0.5 * (q + bold), noisy), strict=True))
+    rest = {"housing": rng.choice(["own", "rent", "free"], y.size, p=[0.6, 0.2, 0.2]), "age_years": 40 + x[:, 1]}
+    laws = {name: p.round(2).clip(0.01, 0.99) for name, p in scores.items()}
+    pl.DataFrame({"default": y, **laws, **rest}).write_csv("credit.csv")
     return "credit.csv"
 
 
@@ -154,7 +153,9 @@ def _sums():
 def one_model():
     x, y, _, bold = law()
     time = np.arange(y.size) // 200
-    return make_report(y, bold, x, segments={"side": x[:, 1] > 0}, time=time, loss="log", cv=2, calibrators=["platt"])
+    return make_report(
+        y, bold, x[:, 1:], segments={"side": x[:, 1] > 0}, time=time, loss="log", cv=2, calibrators=["platt"]
+    )
 
 
 def several_models():
