@@ -895,37 +895,20 @@ def test_the_figure_draws_every_quantity(splits):
     plt.close("all")
 
 
-FULL_DISK = """
-import resource, sys
-import numpy as np
-from sklearn.naive_bayes import GaussianNB
-from scoreprism.pipelines import pipeline_bootstrap
-
-rng = np.random.default_rng(0)
-X = rng.normal(size=(300, 2))
-y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-parts = [(X[i::3], y[i::3]) for i in range(3)]
-options = {"n_resamples": 60, "random_state": 0}
-resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-try:
-    pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", checkpoint=sys.argv[1], **options)
-except ValueError as error:
-    print(type(error).__name__, error)
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-again = pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", checkpoint=sys.argv[1], **options)
-whole = pipeline_bootstrap(GaussianNB(), *parts, calibrator="platt", **options)
-print(np.array_equal(again.replicates, whole.replicates))
-"""
-
-
-def test_a_full_disk_is_said_and_the_run_goes_on_from_there(tmp_path):
-    pytest.importorskip("resource")
-    path = tmp_path / "run.checkpoint"
-    done = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True)
-    said, same = done.stdout.strip().splitlines()
-    assert said.startswith("InputError a checkpoint must be writable to the end; got File too large, after ")
+def test_a_full_disk_is_said_and_the_run_goes_on_from_there(splits, tmp_path):
+    resource = pytest.importorskip("resource")
+    options = {"n_resamples": 60, "checkpoint": tmp_path / "run.checkpoint"}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)  # Python ignores the signal that goes with it
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6000, before[1]))
+    try:
+        with pytest.raises(InputError) as caught:
+            boot(splits, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    said = str(caught.value)
+    assert said.startswith("a checkpoint must be writable to the end; got File too large, after ")
     assert said.endswith("Free some disk space and run it again: it resumes from there.")
-    assert same == "True"
+    assert same(boot(splits, **options), boot(splits, n_resamples=60))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in this file system")
