@@ -138,6 +138,15 @@ def test_no_row_votes_for_itself():
     assert abs(d.terms["grouping"]) < 0.01
 
 
+def test_neighbours_of_two_classes_vote_for_the_class_that_occurred():
+    """Y = 1 with probability .9 in two quadrants and .1 in the others: columns of two classes in their order."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = (rng.random(300) < np.where(X[:, 0] * X[:, 1] > 0, 0.9, 0.1)).astype(int)
+    law = StackedReference("neighbours").fit(X, y).predict_proba(X)[:, 1]
+    assert law[y == 0].mean() < 0.4 < 0.6 < law[y == 1].mean()
+
+
 def test_new_rows_get_the_law_that_rows_of_a_fold_get():
     """Neighbours picked from one search of all rows, against a search for new rows; the stack has no other difference."""
     X, y, c, q = mixture(2000)
