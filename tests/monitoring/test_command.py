@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -29,14 +30,30 @@ def days():
     return {str(day): rows.drop("chance").with_columns(pl.col("score").round(2).clip(0.01)) for day, rows in found}
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch, days):
-    """A folder with the files of the days."""
-    monkeypatch.chdir(tmp_path)
-    Path("scores").mkdir()
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, days):
+    """The files of the days."""
+    folder = tmp_path_factory.mktemp("days") / "scores"
+    folder.mkdir()
     for day, rows in days.items():
-        rows.write_parquet(f"scores/{day}.parquet")
+        rows.write_parquet(folder / f"{day}.parquet")
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, written):
+    """A folder with the files of the days, which tests may replace."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(written, "scores")
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def of_a_week(written):
+    """The state of a monitor that has seen the first seven days."""
+    state = written.parent / "s.json"
+    watch(state, "--add", written / "2025-07-0*.parquet", *COLUMNS)
+    return state.read_bytes()
 
 
 def watch(*args, code=0):
@@ -317,9 +334,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("how", REFUSED)
-def test_what_is_refused_leaves_the_state_as_it_was(here, how):
-    watch("s.json", "--add", "scores/2025-07-0*.parquet", *COLUMNS)
-    before = Path("s.json").read_bytes()
+def test_what_is_refused_leaves_the_state_as_it_was(here, of_a_week, how):
+    before = of_a_week
+    Path("s.json").write_bytes(before)
     args, said = REFUSED[how]
     found = watch(*args, code=2)
     assert said in found.stderr

@@ -471,12 +471,13 @@ def from_sums_over_time():
     _, y, s = rows(2000)
     y[:3] = 1  # a period of one class is left out, and that is said
     data = pl.DataFrame({"y": y, "s": s, "t": np.where(np.arange(2000) < 3, 9, np.arange(2000) // 700)})
-    return scale.decompose(data, target="y", score="s", time="t", loss="log").drift()
+    return scale.decompose(data, target="y", score="s", time="t", loss="log", calibrator="platt").drift()
 
 
 def of_an_ensemble():
-    X, y, s = rows()
-    return aggregation_decomposition(y, {"a": s, "b": expit(X[:, 1])}, X=X, loss="brier", random_state=0)
+    X, y, s = rows(300)
+    quick = {"calibrator": "platt", "reference": "logistic", "cv": 2}
+    return aggregation_decomposition(y, {"a": s, "b": expit(X[:, 1])}, X=X, loss="brier", random_state=0, **quick)
 
 
 def of_stages():

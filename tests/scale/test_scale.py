@@ -350,10 +350,10 @@ def test_partials_add_up_in_any_order_and_through_json(digits):
     whole = scale.aggregate(data, **options)
     assert whole.exact == (digits == 2)
     rng = np.random.default_rng(5)
-    owner = rng.integers(0, 7, data.height)
-    parts = [scale.aggregate(data.filter(owner == i), **options) for i in range(7)]
-    parts = [scale.Sums.from_json(parts[i].to_json()) for i in rng.permutation(7)]
-    first, second = sum(parts[:3]), sum(parts[3:])
+    owner = rng.integers(0, 4, data.height)
+    parts = [scale.aggregate(data.filter(owner == i), **options) for i in range(4)]
+    parts = [scale.Sums.from_json(parts[i].to_json()) for i in rng.permutation(4)]
+    first, second = sum(parts[:2]), sum(parts[2:])
     for total in (sum(parts), first + second, second + first):
         assert (total.exact, total.segments, total.folds, total.n) == (
             whole.exact,
