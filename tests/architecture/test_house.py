@@ -30,8 +30,8 @@ def test_joints_only_get_better(house, monkeypatch):
     assert worse == {}, "see what these count in .ci/house.py, and mend it"
 
 
-def test_a_report_parses_once(house, few_draws, monkeypatch):
+def test_a_report_parses_once(house, monkeypatch):
     whole = house.walk  # of three calls, of which one is looked at
     monkeypatch.setattr(house, "walk", lambda call: whole(call) if call.__name__ == "report" else {})
     # the same in every run; it was 9,818 before the rebuilding
-    assert house.walks()["report: parses"] <= 200
+    assert 50 < house.walks()["report: parses"] <= 200  # a report that fails parses little
