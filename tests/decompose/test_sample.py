@@ -41,7 +41,9 @@ FUNCTIONS = {
     "ici": lambda *args, **options: float(ici(*args, **options)),
     "auc": lambda *args, **options: float(auc(*args, **options)),
     "evaluate": lambda *args, **options: (
-        evaluate(*args, metrics=["ece", "ici", "auc", "brier_score"], **options).to_frame("polars")["estimate"].to_list()
+        evaluate(*args, metrics=["ece", "ici", "auc", "brier_score"], **options)
+        .to_frame("polars")["estimate"]
+        .to_list()
     ),
     "reliability_curve": lambda *args, **options: reliability_curve(*args, **options).to_dict()["points"]["y"],
     "roc_curve": lambda *args, **options: roc_curve(*args, **options).to_dict()["points"]["tpr"],
