@@ -20,6 +20,7 @@ from scoreprism.inference import calibration_test, corp_bootstrap, grouping_test
 from scoreprism.pipelines import pipeline_bootstrap, repeated_splits
 
 distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.engines
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows ends a process at once by either
 
 
