@@ -283,3 +283,13 @@ def test_the_default_map_keeps_the_ranking_and_warns_once_where_the_data_contrad
         p = model.predict_proba(X[new])[:, 1]
         assert (np.diff(p[np.argsort(s[new])]) >= 0).all()
         assert roc_auc_score(y[new], p) == pytest.approx(roc_auc_score(y[new], s[new]), abs=0.01)  # ties only
+
+
+@pytest.mark.parametrize("seed", [0, None])
+def test_a_map_keeps_its_own_seed_where_the_model_has_none(data, seed):
+    from scoreprism.calibrators import VennAbersCalibrator
+
+    X, y = (rows[:300] for rows in data[:2])
+    model = RecalibratedClassifier(GaussianNB(), VennAbersCalibrator(cv=3, random_state=7), cv=2, random_state=seed)
+    seeds = {pair.calibrator.random_state for pair in model.fit(X, y).calibrated_}
+    assert (seeds == {7}) == (seed is None)
