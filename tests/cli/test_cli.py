@@ -1025,7 +1025,9 @@ def test_full_streams(file):
     for form in ("table", "csv"):
         full = shell(f"$s losses --format {form} >/dev/full", 2)
         assert full.stderr == "error: No space left on device\n"
-    # the seed is said on stderr; the exit code is that of the gate
+    # the seed is said on stderr; the exit code is that of the gate, where there is one
+    run = f"$s test {file} --target y --score bold --method spiegelhalter 2>/dev/full"
+    assert "bold" in shell(run, 0).stdout
     gate = "--method spiegelhalter --fail-if-miscalibrated --format json 2>/dev/full"
     failed = shell(f"$s test {file} --target y --score bold {gate}", 1)
     assert json.loads(failed.stdout)["kind"] == "tests"

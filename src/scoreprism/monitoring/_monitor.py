@@ -217,6 +217,7 @@ class CalibrationMonitor(Result):
             The period; later ones must sort after it.
         groups : array-like of shape (n,), optional
             Dependent rows of the period: each group counts as one factor. Groups must not be spread over several calls.
+            All periods must have them, or none.
         segments : array-like, frame or mapping of str to array-like, optional
             Segments that are followed on their own, too.
         extend : bool or str, default=False
