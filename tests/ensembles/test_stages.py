@@ -1245,6 +1245,8 @@ def test_a_sample_holds_stages_by_number():
     assert stagewise_decomposition(sample, **options).grid == (1, 10)
     for function in (stagewise_decomposition, select_stage):
         assert repr(function(sample, **options)) == repr(function(y, stages, sample_weight=weight, **options))
+    with pytest.raises(InputError, match="at least 3 folds, for choices are nested in them; got 2"):
+        select_stage(sample, loss="brier", cv=KFold(3))  # one of them holds rows of weight 0 only
     found = recalibrate_stages(sample, calibrator="platt", **options)
     assert np.isnan(found.laws[0]).tolist() == (weight == 0).tolist()
     assert refinement_loss(sample.model("1")) == refinement_loss(y, stages[1], sample_weight=weight)

@@ -507,7 +507,8 @@ class Folds:
         plan = make_crossfit(cv, data, sample.groups, seed)
         if plan.factor != 1.0 or not plan.whole:
             refuse("`cv` must put every row into one fold", "other splits", "Pass a number of folds, or KFold.")
-        return Folds(data, plan.home, sample.weight, sample.groups)
+        fold = np.unique(plan.home, return_inverse=True)[1]  # folds of rows without weight are none
+        return Folds(data, fold, sample.weight, sample.groups)
 
     def recalibrate(self, score: FloatArray, learner: MapLearner) -> FloatArray:
         """Recalibrate each row by a map fitted without its fold."""
