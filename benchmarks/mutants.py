@@ -39,7 +39,7 @@ ASKED = (
     "decompose", "segments_and_models", "calibrators", "calibrator_contract", "recalibrated", "sklearn_checks", "peers",
     "labels", "validation", "files", "references", "reliability_curve", "map_inference", "metrics", "grouping_test",
     "apply", "advice", "sentences", "any_shape", "partitions", "infinite_losses", "sample", "numerics", "resampling",
-    "scale", "stages", "golden",
+    "scale", "stages", "golden", "arrays", "embeddings", "map_files",
 )  # fmt: skip
 #: Loaded once, before a process is forked for each mutant.
 HEAVY = ("numpy", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.interpolate", "sklearn.linear_model",

@@ -156,6 +156,9 @@ def test_default_names():
     assert names("S", "C", "bureau", "Z") == ("reliability", "C → bureau", "bureau → Z", "noise")
     named = Chain(y, levels, names=("a", "b", "c")).decompose("brier")
     assert named.names == ("a", "b", "c")
+    for wrong in ("abc", ("a", "b"), ("a", "b", "b"), ("a", "b", 3), ("a", "b", "weight")):
+        with pytest.raises(InputError, match="names must be 3 different strings"):
+            Chain(y, levels, names=wrong)
     assert named.interval("b").method == "bracket, conditional on the reference class"
 
 

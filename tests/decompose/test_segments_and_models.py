@@ -73,6 +73,8 @@ def test_evidence_by_hand():
     assert list(found.pvalues().values()) == pytest.approx(holm(raw), abs=1e-12)
     bounds = found.lower_bounds("reliability", 0.95)
     assert bounds[True] == pytest.approx(found[True].lower_bound("reliability", 0.975).value, abs=1e-15)
+    with pytest.raises(InputError, match="got 'refinement'"):
+        found.pvalues("refinement")  # information could always explain more: there is no test that it does not
 
 
 def test_segments_that_cannot_be_decomposed_are_named():
