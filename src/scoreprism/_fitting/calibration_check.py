@@ -73,11 +73,10 @@ def _pool_cells(
     score: FloatArray, cell: IntArray, y: IntArray, weight: FloatArray, squares: FloatArray, *, impossible: bool
 ) -> ScoreLines:
     """Cells with as many rows as their weights are worth."""
-    size = int(cell.max()) + 1
-    mass, square = np.bincount(cell, weight, size), np.bincount(cell, squares, size)
-    mean = np.bincount(cell, weight * score, size) / mass
+    mass, square = np.bincount(cell, weight), np.bincount(cell, squares)
+    mean = np.bincount(cell, weight * score) / mass
     rows = np.maximum(np.round(mass**2 / square), 1.0)
-    events = np.round(rows * np.bincount(cell, weight * y, size) / mass).astype(np.intp)
+    events = np.round(rows * np.bincount(cell, weight * y) / mass).astype(np.intp)
     each = mass / rows
     count = rows.astype(np.intp)
     law = np.clip(mean, 0.0, 1.0)
