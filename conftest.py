@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -39,10 +40,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
-
-
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()  # or extensions complain at the end that something was not freed
+    atexit.register(gc.unfreeze)  # or extensions complain at the end that something was not freed
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

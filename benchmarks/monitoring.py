@@ -343,7 +343,7 @@ def follow_pits(streams, rng, bins=10):
 
 
 #: Deltas of river's ADWIN.
-DELTAS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-9, 1e-13)
+DELTAS = (1e-2, 7e-3, 5e-3, 3e-3, 2e-3, 1e-3)
 
 
 def follow_adwin(values, delta):

@@ -76,11 +76,13 @@ def as_column(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
 
 @pytest.fixture(scope="module")
 def few_draws() -> Iterator[None]:
-    """Metrics of reports are resampled 100 times instead of 1000, as they are of many rows, where no end is asserted."""
+    """Metrics of reports are resampled 100 times and outcomes drawn 99 times, where no draw is asserted."""
     from scoreprism.report import _build  # noqa: F401 - whole, before the table changes: sentences are made of it
+    from scoreprism.report._subject import DRAWS
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scoreprism.report._subject.FEWER", ((0, 100), (0, 100)))
+        patch.setitem(DRAWS, "metrics", dict.fromkeys(DRAWS["metrics"], 100))
+        patch.setitem(DRAWS, "test", DRAWS["test"] | {0: 99})
         yield
 
 

@@ -10,7 +10,7 @@ import scoreprism
 from scoreprism.cli import main
 
 
-@pytest.mark.slow
+@pytest.mark.pages
 def test_demo(tmp_path, monkeypatch):
     """The report of four models; numbers are those of the library on the same rows."""
     monkeypatch.chdir(tmp_path)

@@ -100,7 +100,8 @@ def test_metrics_and_tests_are_those_of_the_library(law, full):
     for name in ("ici", "calibration_slope", "auc"):
         assert float(found.estimates[name]) == float(direct.estimates[name])
     assert found.intervals["calibration_slope"] == direct.intervals["calibration_slope"]  # "ici" is resampled in turn
-    assert full.models["bold"].tests["calibration"].pvalue == scoreprism.calibration_test(y, p, random_state=0).pvalue
+    test = scoreprism.calibration_test(y, p, n_resamples=99, random_state=0)  # "few_draws"; otherwise 999, its default
+    assert full.models["bold"].tests["calibration"].pvalue == test.pvalue
 
 
 def test_losses_after_recalibration_are_those_of_cross_fitted_laws(law):
@@ -717,7 +718,9 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
     from scoreprism.report import _subject
 
     X, y, q, p = (column[:300] for column in law)
+    draws = list(_subject.DRAWS["test"].values())
     monkeypatch.setattr(_subject, "MANY", 200)
+    monkeypatch.setitem(_subject.DRAWS, "test", dict(zip((0, 200), draws, strict=True)))
     found = make_report(y, p, sections=["verdict"]).models["model"].tests["calibration"]
     assert (found.method, found.n_resamples) == ("min-p", 199)
     monkeypatch.setattr(_subject, "SOME", 250)

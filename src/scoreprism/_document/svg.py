@@ -121,7 +121,8 @@ def _find_inked_part(figure: Any) -> Any:
     """
     from matplotlib.transforms import Bbox
 
-    for _ in range(2):  # the layout decides where things are; of square axes it knows the size the second time
+    square = any(axes.get_aspect() != "auto" or axes.get_box_aspect() is not None for axes in figure.axes)
+    for _ in range(1 + square):  # the layout decides where things are; of square axes it knows the size the second time
         figure.draw_without_rendering()
     figure.set_layout_engine("none")
     drawn, margin = figure.get_tightbbox(), 0.07

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,7 +52,7 @@ class Likelihood:
             curvature += (x * v) @ x.T
         return value, gradient, curvature
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Rows, or the sum of the weights."""
         return float(self.y.size if self.weight is None else self.weight.sum())
@@ -109,8 +111,9 @@ def fit_logistic(
 
 def _is_minimum(problem: Likelihood, gradient: FloatArray, curvature: FloatArray, decrement: float) -> bool:
     """Whether this is a minimum: the Newton decrement is small, and not for lack of curvature."""
-    flat = gradient**2 <= 1e-11 * problem.total * np.diag(curvature) + TINY
-    return bool(decrement <= _DECREMENT * problem.total and flat.all())
+    if not decrement <= _DECREMENT * problem.total:
+        return False
+    return bool((gradient**2 <= 1e-11 * problem.total * np.diag(curvature) + TINY).all())
 
 
 def _finish(problem: Likelihood, beta: FloatArray) -> LogisticFit | None:
@@ -149,6 +152,13 @@ def _newton(problem: Likelihood, beta: FloatArray) -> LogisticFit:
 
 def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """Solve a symmetric system, leaving out directions without curvature."""
+    if vector.size == 2:  # speed: most fits are of a line
+        a, b, c = float(matrix[0, 0]), float(matrix[0, 1]), float(matrix[1, 1])
+        u, v = float(vector[0]), float(vector[1])
+        size = math.sqrt(max(a * c, 0.0))
+        if size - abs(b) > 1e-12 * size:
+            free = 1.0 - (b / size) ** 2
+            return np.array([(u - b / c * v) / (a * free), (v - b / a * u) / (c * free)])
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale = np.where(scale > 0.0, scale, 1.0)
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))

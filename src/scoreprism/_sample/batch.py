@@ -88,7 +88,10 @@ def fit_lines(batch: Batch, design: FloatArray, start: FloatArray, penalty: Floa
         curvature += curb
         scale = np.sqrt(np.maximum(curvature[:, np.arange(p), np.arange(p)], TINY))
         scaled = curvature / (scale[:, :, None] * scale[:, None, :])
-        if not np.isfinite(scaled).all() or np.linalg.cond(scaled).max() > 1e12:
+        if not np.isfinite(scaled).all():
+            return None
+        spread = np.linalg.eigvalsh(scaled)
+        if (spread[:, 0] <= 1e-12 * spread[:, -1]).any():
             return None
         step = np.linalg.solve(scaled, (gradient / scale)[:, :, None])[:, :, 0] / scale
         beta = beta + step

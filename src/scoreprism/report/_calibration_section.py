@@ -19,8 +19,7 @@ from scoreprism.report._report import SECTIONS
 from scoreprism.report._score_sums import EDGE
 from scoreprism.report._subject import (
     BINARY_METRICS,
-    FEW_DRAWS,
-    FEWER,
+    DRAWS,
     FREE,
     MANY,
     OF_CELLS,
@@ -45,8 +44,8 @@ _TESTS = {
 _MANY_ROWS = Finding(
     "approximated",
     facts={
-        "many": MANY, "more": SOME, "redraws": [FEW_DRAWS[1][1], FEW_DRAWS[0][1]],
-        "resamples": [FEWER[1][1], FEWER[0][1]],
+        "many": MANY, "more": SOME, "redraws": [DRAWS["band"][MANY], DRAWS["band"][SOME]],
+        "resamples": [DRAWS["metrics"][MANY], DRAWS["metrics"][SOME]],
     },
 )  # fmt: skip
 #: Models whose grades are shown.

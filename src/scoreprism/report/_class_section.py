@@ -20,7 +20,7 @@ from scoreprism.displays import ClasswiseReliabilityDisplay
 from scoreprism.losses import ProperLoss, get_loss
 from scoreprism.report._pieces import figure
 from scoreprism.report._report import SECTIONS
-from scoreprism.report._subject import FEW_DRAWS, Case, RowSubject
+from scoreprism.report._subject import Case, RowSubject, choose_draws
 
 #: Lines of a table, panels of a figure, models that are shown.
 _LINES, _PANELS, _MODELS = 10, 9, 3
@@ -210,7 +210,7 @@ def _make_figure(case: Case, model: RowSubject, worst: Sequence[ClassLine], numb
         f"Observed frequency against predicted probability of {which}, each against the rest, by isotonic regression, "
         "with the pointwise 90 % band of a calibrated score. Each panel shows the scores of nearly all expected cases."
     )
-    draws = next((draws for rows, draws in FEW_DRAWS if model.n > rows), _REDRAWS)
+    draws = min(_REDRAWS, choose_draws("band", model.n))
 
     def draw(ax: Any) -> None:  # curves are found where they are drawn: in a terminal nobody sees them
         options: dict[str, Any] = {"n_resamples": draws, "random_state": case.seed}

@@ -42,11 +42,10 @@ from scoreprism.report._score_sums import EDGE, ScoreSums
 if TYPE_CHECKING:
     from scoreprism.report._sum_subject import SumSubject
 
-#: Rows up to which a test draws 999 times, and up to which 199 times; beyond, it goes by large-sample laws.
+#: Rows beyond which there are fewer draws, and beyond which a test goes by large-sample laws.
 MANY, SOME = 50_000, 200_000
 #: Classes that cost a test or a resample as much as two do; of more classes, rows count in proportion.
 FREE = 10
-_FEW_DRAWS = 199
 #: Summaries of calibration, for two classes and for more.
 BINARY_METRICS = (
     "observed_expected_ratio",
@@ -65,11 +64,14 @@ SEVERAL_METRICS = ("global_balance", "classwise_ici", "classwise_ece", "confiden
 SCORES = ("accuracy", "top_k_accuracy", "log_loss", "brier_score", "macro_auc", "confidence_ece")
 #: Classes of which the first five are counted, and beyond which no curve of every class is smoothed in every resample.
 _TOP, _SMOOTHED = 5, 20
-#: Resamples behind the intervals of metrics beyond so many rows. The standard error of a 2.5 % quantile of 400 normal
-#: draws is 0.13 of their standard deviation, 3.4 % of the length of the interval; of 200, 4.8 %.
-FEWER = ((SOME, 200), (MANY, 400))
-#: Redraws of the band of a reliability curve where rows are many: it is narrow then.
-FEW_DRAWS = ((SOME, 100), (MANY, 250))
+#: How often it is drawn, by rows: resamples of metrics, redraws of the band of a curve (narrow where rows are many),
+#: and outcomes for the test. The standard error of a 2.5 % quantile of 400 normal draws is 0.13 of their standard
+#: deviation, 3.4 % of the length of the interval; of 200, 4.8 %.
+DRAWS = {
+    "metrics": {0: 1000, MANY: 400, SOME: 200},
+    "band": {0: 1000, MANY: 250, SOME: 100},
+    "test": {0: 999, MANY: 199},
+}
 
 
 class BaseSubject:
@@ -312,7 +314,7 @@ class RowSubject(BaseSubject):
         """Metrics of the rows; of those that the rows do not allow, why not."""
         clip = {"clip": EDGE} if self.certain else {}
         chosen = {name: clip if name.startswith("calibration_") else {} for name in names}
-        count = next((draws for rows, draws in FEWER if count_work(self.n, self.k) > rows), 1000)
+        count = choose_draws("metrics", count_work(self.n, self.k))
         asked = partial(evaluate, self.sample, confidence_level=self.level, random_state=self.seed, n_resamples=count)
         try:
             return asked(metrics=chosen)
@@ -354,7 +356,7 @@ class RowSubject(BaseSubject):
     @cached_property
     def reliability(self) -> ReliabilityCurve:
         """Observed rates against scores, with a band around the diagonal."""
-        count = next((draws for rows, draws in FEW_DRAWS if self.n > rows), 1000)
+        count = choose_draws("band", self.n)
         return reliability_curve(self._top, n_resamples=count, random_state=self.seed, name=self.name)
 
     @cached_property
@@ -469,13 +471,18 @@ def count_work(n: int, k: int) -> int:
     return n * max(k, FREE) // FREE
 
 
+def choose_draws(what: str, rows: int) -> int:
+    """How often it is drawn, of so many rows."""
+    return next(draws for most, draws in reversed(DRAWS[what].items()) if rows > most)
+
+
 def run_calibration_test(sample: Sample, result: Decomposition, seed: int) -> TestResult:
     """Is a score calibrated? An exact test of few rows, one of cells for many, a robust bound for clusters."""
     if sample.groups is not None:  # draws of rows would take them as independent
         return from_bound(result, "reliability", "cluster-robust bound")
     work = count_work(sample.n, sample.k)
     if work <= SOME:
-        return calibration_test(sample, n_resamples=999 if work <= MANY else _FEW_DRAWS, random_state=seed)
+        return calibration_test(sample, n_resamples=choose_draws("test", work), random_state=seed)
     classical = calibration_test(sample, method="spiegelhalter")
     return run_test_of_many(result, classical.statistic, classical.pvalue)
 
