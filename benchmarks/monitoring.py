@@ -640,40 +640,37 @@ def measure_splits(options) -> Iterator[str]:
             found = np.concatenate(run_batches(options, 600 + 10 * number + (days == 10), _split_batch, *law, days))
             truth = split_truth(*law)
             cells = [
-                f"{1000 * t:.1f}; {1000 * m:.1f} ± {1000 * s:.1f}"
+                f"{1000 * t:.1f}; {round(1000 * m, 1) + 0.0:.1f} ± {1000 * s:.1f}"
                 for t, m, s in zip(truth, found.mean(axis=0), found.std(axis=0), strict=True)
             ]
             yield f"| {label} | {days} | " + " | ".join(cells) + " |"
 
 
-#: Scenario → what prints it, and how many runs by default.
+#: Scenario → what prints it.
 SCENARIOS = {
-    "nulls": (measure_nulls, 1000),
-    "delays": (measure_delays, 1000),
-    "detectors": (measure_detectors, 200),
-    "coverage": (measure_coverage, 200),
-    "alarms": (measure_alarms, 200),
-    "splits": (measure_splits, 100),
+    "nulls": measure_nulls,
+    "delays": measure_delays,
+    "detectors": measure_detectors,
+    "coverage": measure_coverage,
+    "alarms": measure_alarms,
+    "splits": measure_splits,
 }
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.monitoring")
     parser.add_argument("scenarios", nargs="*", help=f"of {', '.join(SCENARIOS)}; all by default")
-    parser.add_argument("--runs", type=int, help="runs of each line")
+    parser.add_argument("--runs", type=int, default=1000, help="runs of each line")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="", help="false alarms: lines that hold this text")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.scenarios) - set(SCENARIOS))
     if unknown:
         parser.error(f"unknown scenario {', '.join(unknown)}; choose among {', '.join(SCENARIOS)}")
-    given = options.runs
     for name in options.scenarios or SCENARIOS:
-        measure, default = SCENARIOS[name]
-        options.runs = given or default
         began = time.perf_counter()
         print(f"\n### {name}\n", flush=True)
-        for line in measure(options):
+        for line in SCENARIOS[name](options):
             print(line, flush=True)
         print(f"\n{time.perf_counter() - began:.0f} s", file=sys.stderr)
     return 0
