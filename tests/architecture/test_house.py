@@ -30,7 +30,7 @@ def test_joints_only_get_better(house, monkeypatch):
     assert worse == {}, "see what these count in .ci/house.py, and mend it"
 
 
-def test_a_report_parses_once(house, monkeypatch):
+def test_a_report_parses_once(house, monkeypatch, few_draws):
     whole = house.walk  # of three calls, of which one is looked at
     monkeypatch.setattr(house, "walk", lambda call: whole(call) if call.__name__ == "report" else {})
     # the same in every run; it was 9,818 before the rebuilding

@@ -258,7 +258,7 @@ def test_identity_not_rejected_is_said():
 
 @pytest.mark.parametrize("name", ["platt", "temperature", "beta"])
 def test_profile_agrees_with_delta_far_from_the_identity(name):
-    y, s = binary(20000, 5, 0.0, 0.5)
+    y, s = binary(6000, 5, 0.0, 0.5)
     found = map_inference(y, s, calibrator=name)
     for kind in MAP_SUMMARIES:
         a, b = found.summary(kind).interval, found.summary(kind, method="delta").interval

@@ -85,6 +85,8 @@ def incomplete(x, a, b):
     """∫_0^x t^{a−1}(1−t)^{b−1} dt by the hypergeometric series."""
     if x == 0:
         return mp.mpf(0)
+    if (a, b) == (1, 0):  # the series is slow there
+        return mp.inf if x == 1 else -mp.log(1 - x)
     if x == 1:
         return mp.inf if b <= 0 else mp.beta(a, b)
     return x**a / a * mp.hyp2f1(a, 1 - b, a + 1, x)

@@ -11,6 +11,8 @@ from scipy.stats import binom
 from scoreprism import make_report
 from scoreprism.datasets import CopulaLaw
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 
 def draw(n, k, temperature=1.0, seed=0, heaviest=1.0):
     """Scores of K classes, and outcomes from their law at another temperature."""
