@@ -15,7 +15,7 @@ import numpy as np
 
 from scoreprism._calibration_test.null_draws import Statistic
 from scoreprism._calibration_test.score_lines import ScoreLines
-from scoreprism._core.numerics import EDGE, REACHED, log_odds, sigmoid, softplus
+from scoreprism._core.numerics import EDGE, REACHED, cube, log_odds, sigmoid, softplus
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._kernels.isotonic import isotonic_blocks, run_starts
 from scoreprism._maps.spline_basis import HARRELL_KNOTS
@@ -133,7 +133,7 @@ def _bends(x: FloatArray, size: FloatArray) -> list[FloatArray]:
     t, knots = (x - knots[0]) / np.ptp(knots), (knots - knots[0]) / np.ptp(knots)
 
     def chord(j: int) -> FloatArray:
-        cubes = np.maximum(t - knots[j], 0.0) ** 3 - np.maximum(t - knots[-1], 0.0) ** 3
+        cubes = cube(np.maximum(t - knots[j], 0.0)) - cube(np.maximum(t - knots[-1], 0.0))
         return np.asarray(cubes / (knots[-1] - knots[j]))
 
     return [chord(j) - chord(knots.size - 2) for j in range(knots.size - 2)]

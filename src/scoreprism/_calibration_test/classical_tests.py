@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from scoreprism._calibration_test.score_lines import ScoreLines
-from scoreprism._core.numerics import REACHED
+from scoreprism._core.numerics import REACHED, cube
 from scoreprism._core.simplex import FloatArray, as_matrix, pick
 from scoreprism._kernels.isotonic import run_starts
 
@@ -24,9 +24,9 @@ def spiegelhalter(data: ScoreLines, n_groups: int) -> tuple[float, float, Parts]
     if data.impossible:
         return math.inf, 0.0, {}
     law = as_matrix(data.law)
-    square, cube = (law**2).sum(axis=1), (law**3).sum(axis=1)
+    square, third = (law**2).sum(axis=1), cube(law).sum(axis=1)
     above = float(data.weight @ (square - pick(law, data.y)))
-    below = float(data.weight**2 @ np.maximum(cube - square**2, 0.0))
+    below = float(data.weight**2 @ np.maximum(third - square**2, 0.0))
     z = above / math.sqrt(below) if below > 1e-14 * data.n else 0.0  # otherwise every loss is known in advance
     return z, math.erfc(abs(z) / math.sqrt(2.0)), {}
 

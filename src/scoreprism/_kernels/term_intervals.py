@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
+from scoreprism._core.numerics import cube
 from scoreprism._core.simplex import FloatArray, IntArray
 from scoreprism._document.result import Record
 from scoreprism.exceptions import UnavailableError
@@ -166,7 +167,8 @@ class Ends:
         w, w2, w3, w4 = (power[weighted] for power in powers)
         total = float(w.sum())
         rows = observed[weighted] - float(w @ observed[weighted]) / total
-        effective = _divide(float(w2 @ rows**2) ** 2, float(w4 @ rows**4))
+        squares = rows**2
+        effective = _divide(float(w2 @ squares) ** 2, float(w4 @ squares**2))
         moments = [moment[weighted] for moment in what_if.moments(powers[0])]
         variance, third, fourth = float(moments[0] @ w2), float(moments[1] @ w3), float(moments[2] @ w4)
         expected = _divide(variance**2, fourth)
@@ -373,7 +375,7 @@ def bca(estimate: float, replicates: FloatArray, influence: FloatArray, confiden
     bias = normal.inv_cdf(share)
     centred = influence - influence.mean()
     square = float((centred**2).sum())
-    skew = float((centred**3).sum()) / (6.0 * square**1.5) if square > 0.0 else 0.0
+    skew = float(cube(centred).sum()) / (6.0 * square**1.5) if square > 0.0 else 0.0
 
     def point(z: float) -> float:
         moved = bias + (bias + z) / (1.0 - skew * (bias + z))

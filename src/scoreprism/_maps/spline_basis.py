@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from scoreprism._core.numerics import EDGE_OF_WEIGHTS, FAR, TINY, clipped_sigmoid, rate_log_odds, softplus
+from scoreprism._core.numerics import EDGE_OF_WEIGHTS, FAR, TINY, clipped_sigmoid, cube, rate_log_odds, softplus
 from scoreprism._core.simplex import FloatArray
 from scoreprism._kernels.logistic import fit_logistic
 from scoreprism._kernels.quadratic_program import solve_qp
@@ -69,7 +69,9 @@ class Basis:
         wide = np.zeros((x.size, self.k + 6))
         rows = np.arange(x.size)
         s = 1.0 - t
-        for j, value in enumerate((s**3, 4.0 - 6.0 * t**2 + 3.0 * t**3, 4.0 - 6.0 * s**2 + 3.0 * s**3, t**3)):
+        for j, value in enumerate(
+            (cube(s), 4.0 - 6.0 * t**2 + 3.0 * cube(t), 4.0 - 6.0 * s**2 + 3.0 * cube(s), cube(t))
+        ):
             wide[rows, cell + j] = value / 6.0
         tails = (x - inner) / self.width
         if tails.any():

@@ -305,7 +305,8 @@ class Sample:
         if self.cells is not None and self.weight is not None:
             return self.weight, self.cells.squares, self.cells.cubes, self.cells.fourths
         weight = np.ones(self.n) if self.weight is None else self.weight / self.weight.max()
-        return weight, weight**2, weight**3, weight**4
+        square = weight**2
+        return weight, square, square * weight, square**2
 
     def total(self, values: FloatArray) -> float:
         """

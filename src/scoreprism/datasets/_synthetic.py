@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scoreprism._core.checks import parse_count, parse_law, parse_number, parse_numbers, parse_random_state, refuse
-from scoreprism._core.numerics import sigmoid
+from scoreprism._core.numerics import cube, sigmoid
 from scoreprism._core.resampling import draw_events
 from scoreprism._core.simplex import ArrayLike, FloatArray, IntArray
 from scoreprism.datasets._level_sets import Plane, ScoreLaw, score_law
@@ -278,7 +278,7 @@ class CopulaLaw(SquareLaw):
     """
 
     def logit(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
-        return 2.5 * ((x1 + x2) - 1.0) + 2.0 * np.expm1((x1 - x2) ** 3)
+        return 2.5 * ((x1 + x2) - 1.0) + 2.0 * np.expm1(cube(x1 - x2))
 
 
 class AppendixELaw(SquareLaw):
@@ -300,4 +300,4 @@ class AppendixELaw(SquareLaw):
         return "AppendixELaw()"
 
     def logit(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
-        return x1 + x2 + np.expm1((x1 - x2) ** 3)
+        return x1 + x2 + np.expm1(cube(x1 - x2))

@@ -10,7 +10,7 @@ import numpy as np
 from scoreprism._calibration_test.classical_tests import spiegelhalter
 from scoreprism._calibration_test.score_lines import ScoreLines
 from scoreprism._core.checks import refuse
-from scoreprism._core.numerics import TINY
+from scoreprism._core.numerics import TINY, cube
 from scoreprism._core.simplex import FloatArray, as_matrix, one_hot
 from scoreprism._kernels.estimate_intervals import ONE_SIGMA, Absent, Inference, Wald
 from scoreprism._kernels.term_intervals import Interval, quantile
@@ -177,8 +177,8 @@ def spiegelhalter_z(rows: Rows) -> Estimate:
     happened = law[np.arange(rows.n), rows.y]
     impossible = bool((happened == 0.0).any())
     value, pvalue, _ = spiegelhalter(ScoreLines(rows.law, rows.plain, rows.y, impossible), 0)
-    square, cube = (law**2).sum(axis=1), (law**3).sum(axis=1)
-    below = float(np.sqrt(rows.plain**2 @ np.maximum(cube - square**2, 0.0)))
+    square, third = (law**2).sum(axis=1), cube(law).sum(axis=1)
+    below = float(np.sqrt(rows.plain**2 @ np.maximum(third - square**2, 0.0)))
     inference: Inference = Absent(
         "the statistic is infinite or no outcome was uncertain", "Look at the scores of 0 and 1."
     )
