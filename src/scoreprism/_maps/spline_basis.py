@@ -69,9 +69,8 @@ class Basis:
         wide = np.zeros((x.size, self.k + 6))
         rows = np.arange(x.size)
         s = 1.0 - t
-        for j, value in enumerate(
-            (cube(s), 4.0 - 6.0 * t**2 + 3.0 * cube(t), 4.0 - 6.0 * s**2 + 3.0 * cube(s), cube(t))
-        ):
+        low, high = cube(s), cube(t)
+        for j, value in enumerate((low, 4.0 - 6.0 * t**2 + 3.0 * high, 4.0 - 6.0 * s**2 + 3.0 * low, high)):
             wide[rows, cell + j] = value / 6.0
         tails = (x - inner) / self.width
         if tails.any():
