@@ -48,7 +48,7 @@ def least_distance(total: float) -> float:
 
 
 def cube(x: FloatArray) -> FloatArray:
-    """x³, a hundred times as fast as numpy's power."""
+    """x³; numpy's power takes up to a hundred times as long."""
     return np.asarray(x * x * x)
 
 
