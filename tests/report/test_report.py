@@ -739,15 +739,20 @@ def test_many_rows_are_tested_by_fewer_draws_and_by_bounds(monkeypatch, law):
 
 def test_many_features_are_chosen_and_all_of_them_count(monkeypatch):
     """Beyond 25 features; the switch is moved to where a test can wait for it."""
-    monkeypatch.setattr("scoreprism.report._grouping_section.MOST_FEATURES", 4)
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 6)), columns=[f"f{j}" for j in range(6)])
     X["constant"] = 1.0
     p = rng.uniform(0.2, 0.8, 300)
     y = rng.random(300) < np.clip(p + 0.3 * np.sign(X["f5"]), 0, 1)
-    report = make_report(y, p, X, sections=["grouping"], loss="log", cv=2)
-    table = _table(report, "grouping", "features-1")
-    assert _column(table, "feature")[0] == "f5"
+    pvalues = []
+    for most in (7, 4):
+        monkeypatch.setattr("scoreprism.report._grouping_section.MOST_FEATURES", most)
+        report = make_report(y, p, X, sections=["grouping"], loss="log", cv=2)
+        table = _table(report, "grouping", "features-1")
+        assert _column(table, "feature")[0] == "f5"
+        pvalues.append(_column(table, "pvalue")[0])
+    # Holm: the smallest p is multiplied by the number of all features, chosen or not, since the choice saw outcomes
+    assert pvalues[0] == pvalues[1] < 0.05
     assert "of 7 features" in table.note
     assert _found(report, "feature_adds")[0].facts["features"][0] == "f5"
 
