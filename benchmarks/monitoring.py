@@ -296,7 +296,7 @@ def measure_delays(options) -> Iterator[str]:
         cells = [show_days(days["oracle"])]
         for key in ("calibration", "change"):
             cells += [show_days(days[key]), f"{middle[key] / middle['oracle']:.2f}"]
-        yield (f"| {name} | " + " | ".join(cells) + f" | {early} | {fixed:.1f}; {middle['oracle'] / fixed:.1f}× |")
+        yield f"| {name} | {' | '.join(cells)} | {early} | {fixed:.1f}; {middle['oracle'] / fixed:.1f}× |"
     for number, (before, after) in enumerate((("slope .8, shift +.2", "calibrated"), ("staircase", "shift +.2"))):
         batches = run_batches(options, 220 + number, _delay_batch, after, 500, before, 200)
         days = np.concatenate([find_days(one["change"], NEEDED) for one in batches])

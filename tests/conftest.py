@@ -77,11 +77,12 @@ def as_column(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
 @pytest.fixture(scope="module")
 def few_draws() -> Iterator[None]:
     """Metrics of reports are resampled 100 times and outcomes drawn 99 times, where no draw is asserted."""
-    from scoreprism.report import _build  # noqa: F401 - whole, before the table changes: sentences are made of it
+    from scoreprism import make_report  # noqa: F401 - whole, before the table changes: sentences are made of it
+    from scoreprism.report import _subject
 
-    few = {"metrics": {0: 100}, "band": {0: 1000}, "test": {0: 99, 50_000: 199}}
+    few = _subject.DRAWS | {"metrics": {0: 100}, "test": _subject.DRAWS["test"] | {0: 99}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scoreprism.report._subject.DRAWS", few)
+        patch.setattr(_subject, "DRAWS", few)
         yield
 
 

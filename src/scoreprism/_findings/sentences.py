@@ -1000,9 +1000,10 @@ def _approximated(f: Finding) -> str:
     (few, fewer), (some, fewest) = facts["redraws"], facts["resamples"]
     classes = " (of more than ten classes, rows times classes over ten)" if facts.get("many_classes") else ""
     return (
-        f"With more than {write_count(facts['many'])} rows{classes}, the test of calibration uses 199 draws, bands use "
-        f"{few} redraws, and intervals of summaries {some} resamples; with more than {write_count(facts['more'])}, the "
-        f"test uses large-sample approximations, bands {fewer} redraws, and intervals of summaries {fewest} resamples."
+        f"With more than {write_count(facts['many'])} rows{classes}, the test of calibration uses {facts['draws']} "
+        f"draws, bands use {few} redraws, and intervals of summaries {some} resamples; with more than "
+        f"{write_count(facts['more'])}, the test uses large-sample approximations, bands {fewer} redraws, and "
+        f"intervals of summaries {fewest} resamples."
     )
 
 

@@ -155,7 +155,7 @@ def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     if vector.size == 2:  # speed: most fits are of a line
         a, b, c = float(matrix[0, 0]), float(matrix[0, 1]), float(matrix[1, 1])
         u, v = float(vector[0]), float(vector[1])
-        size = math.sqrt(max(a * c, 0.0))
+        size = math.sqrt(max(a, 0.0)) * math.sqrt(max(c, 0.0))
         if size - abs(b) > 1e-12 * size:
             free = 1.0 - (b / size) ** 2
             return np.array([(u - b / c * v) / (a * free), (v - b / a * u) / (c * free)])

@@ -46,6 +46,7 @@ _MANY_ROWS = Finding(
     facts={
         "many": MANY, "more": SOME, "redraws": [DRAWS["band"][MANY], DRAWS["band"][SOME]],
         "resamples": [DRAWS["metrics"][MANY], DRAWS["metrics"][SOME]],
+        "draws": DRAWS["test"][MANY],
     },
 )  # fmt: skip
 #: Models whose grades are shown.
